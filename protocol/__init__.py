@@ -1,0 +1,1 @@
+"""The wire, and nothing else: what may be asked, by whom, and what comes back."""

@@ -1,0 +1,164 @@
+"""The table of everything that may be asked and told: who may ask, with what, and what can go wrong.
+
+`sidecar/server/methods/` maps these names to handlers; a test holds both tables together.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from protocol import notifications
+from protocol.base import NoParams, Params, Payload, Result
+from protocol.requests import artifact, call, citations, contents, sources, timeline, turn, workspace
+
+RUNTIME = frozenset({"runtime"})
+RUNTIME_EDITOR = frozenset({"runtime", "editor"})
+RUNTIME_RENDERER = frozenset({"runtime", "renderer"})
+NOT_EDITOR = frozenset({"runtime", "renderer", "exec"})
+ANYONE = frozenset({"runtime", "renderer", "exec", "editor"})
+
+# What every method may answer: another role asked, the daemon is about to end, or the answer is over the message limit.
+ALWAYS = ("not_permitted", "shutting_down", "too_large")
+PATH = ("bad_path", "unsafe_path")
+CHANGE = ("journal_unavailable", "stale")  # `stale` here is a request_id used again with other params
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One method. `progress` says whether it reports `$/progress` to a `workDoneToken`."""
+
+    method: str
+    params: type[Params]
+    result: type[Result]
+    summary: str
+    asked_by: frozenset[str]
+    fails_with: tuple[str, ...] = ()
+    progress: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One notification. It goes to those who named its `topic` in `initializationOptions.events`."""
+
+    method: str
+    payload: type[Payload]
+    topic: str
+    summary: str
+
+
+_REQUESTS = (
+    Request(
+        "workspace/status", NoParams, workspace.StatusResult,
+        "Say how the daemon, its watcher, its store and its clients are.", ANYONE, ALWAYS,
+    ),
+    Request(
+        "workspace/sync", workspace.SyncParams, workspace.SyncResult,
+        "Look at the disk now; afterwards every file complete before the request was sent is registered.",
+        ANYONE, (*ALWAYS, "journal_unavailable"), progress=True,
+    ),
+    Request(
+        "workspace/changes", workspace.ChangesParams, workspace.ChangesResult,
+        "Replay the durable changes after a revision.", ANYONE, ALWAYS,
+    ),
+    Request(
+        "turn/begin", turn.TurnBeginParams, turn.TurnBeginResult,
+        "Begin a turn; asking again with equal params changes nothing, and another open turn is ended as abandoned.",
+        RUNTIME, (*ALWAYS, *CHANGE, "bad_path"),
+    ),
+    Request(
+        "call/begin", call.CallBeginParams, call.CallBeginResult,
+        "Begin a tool call; the files that appear while it is open are its own.",
+        RUNTIME, (*ALWAYS, *CHANGE, "unknown_turn"),
+    ),
+    Request(
+        "call/end", call.CallEndParams, call.CallEndResult,
+        "End a tool call: look at the disk, settle who may see what it made, and number what is citable.",
+        RUNTIME, (*ALWAYS, *CHANGE, "not_found"),
+    ),
+    Request(
+        "artifact/resolve", artifact.ResolveParams, artifact.ResolveResult,
+        "Find what stands at each path; a path that leads nowhere fails none of the others.", ANYONE, ALWAYS,
+    ),
+    Request(
+        "artifact/list", artifact.ListParams, artifact.ListResult,
+        "List artifacts by turn, kind, media type, visibility or beginning of their path.",
+        ANYONE, (*ALWAYS, "bad_selector"),
+    ),
+    Request(
+        "artifact/versions", artifact.VersionsParams, artifact.VersionsResult,
+        "List every version of an artifact.", ANYONE, (*ALWAYS, *PATH, "not_found"),
+    ),
+    Request(
+        "artifact/read", contents.ReadParams, contents.ReadResult,
+        "Read contents as blocks, after a status of every path; absent files are brought back first.",
+        ANYONE, (*ALWAYS, *CHANGE),
+    ),
+    Request(
+        "artifact/fetch", contents.FetchParams, contents.FetchResult,
+        "Fetch what stands at one path, for a program; a path that leads nowhere is told in `err`.", ANYONE, ALWAYS,
+    ),
+    Request(
+        "artifact/rehost", contents.RehostParams, contents.RehostResult,
+        "Bring the bytes of known files back into OUT_DIR.",
+        NOT_EDITOR, (*ALWAYS, "journal_unavailable"), progress=True,
+    ),
+    Request(
+        "artifact/search", artifact.SearchParams, artifact.SearchResult,
+        "Search names and contents of files below OUT_DIR.",
+        ANYONE, (*ALWAYS, *PATH, "not_found", "bad_selector"), progress=True,
+    ),
+    Request(
+        "sources/merge", sources.MergeParams, sources.MergeResult,
+        "Merge rows into the sources pool; what is known already keeps its number.",
+        RUNTIME_RENDERER, (*ALWAYS, *CHANGE, *PATH),
+    ),
+    Request(
+        "sources/list", sources.SourcesListParams, sources.SourcesListResult,
+        "List rows of the sources pool.", ANYONE, (*ALWAYS, "bad_selector"),
+    ),
+    Request(
+        "sources/render", NoParams, sources.SourcesRenderResult,
+        "Print the sources pool as the agent sees it.", ANYONE, ALWAYS,
+    ),
+    Request(
+        "citations/extract", citations.ExtractParams, citations.ExtractResult,
+        "Find the numbers that a text cites.", ANYONE, ALWAYS,
+    ),
+    Request(
+        "citations/replace", citations.ReplaceParams, citations.ReplaceResult,
+        "Turn the citations in a text into links.", ANYONE, ALWAYS,
+    ),
+    Request(
+        "citations/stream", citations.StreamParams, citations.StreamResult,
+        "Turn citations into links in a text that comes in pieces, however it is cut.", ANYONE, ALWAYS,
+    ),
+    Request(
+        "timeline/append", timeline.AppendParams, timeline.AppendResult,
+        "Append blocks to the timeline, all or none; the answer comes when they are durable.",
+        RUNTIME, (*ALWAYS, *CHANGE, *PATH),
+    ),
+    Request(
+        "timeline/blocks", timeline.BlocksParams, timeline.BlocksResult,
+        "Read blocks as they were told.", RUNTIME_EDITOR, (*ALWAYS, *PATH, "not_found", "unknown_turn"),
+    ),
+    Request(
+        "timeline/flush", NoParams, timeline.FlushResult,
+        "Write the views of the timeline into OUT_DIR now.", RUNTIME, (*ALWAYS, "journal_unavailable"), progress=True,
+    ),
+)  # fmt: skip
+
+_EVENTS = (
+    Event("sources/added", notifications.SourcesAdded, "sources", "Sources got a number."),
+    Event(
+        "artifacts/changed", notifications.ArtifactsChanged, "artifacts",
+        "Artifacts appeared, changed, or vanished from the disk.",
+    ),
+    Event("timeline/appended", notifications.TimelineAppended, "timeline", "Blocks were appended."),
+    Event(
+        "notice/posted", notifications.NoticePosted, "notices",
+        "Something is worth knowing that no answer could carry.",
+    ),
+)  # fmt: skip
+
+REQUESTS: dict[str, Request] = {row.method: row for row in _REQUESTS}
+EVENTS: dict[str, Event] = {row.method: row for row in _EVENTS}

@@ -1,0 +1,110 @@
+"""Every notice there is: its code, how much it matters, its sentence, and the fields it has beside code and message."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from typing_extensions import TypeAliasType
+
+Level = Literal["info", "warning", "error"]
+
+NoticeCode = TypeAliasType(
+    "NoticeCode",
+    Literal[
+        "path_ambiguous",
+        "name_not_utf8",
+        "link_skipped",
+        "special_skipped",
+        "name_unsafe",
+        "attribution_ambiguous",
+        "still_open",
+        "missing_artifact",
+        "hosting_ignored",
+        "selector_malformed",
+        "source_unknown",
+        "read_paths_missing",
+        "protocol_violation.path_rewritten",
+        "oversize",
+        "over_limit",
+        "kept_evicted",
+        "watch_degraded",
+        "watch_lost",
+        "search_truncated",
+        "events_dropped",
+        "timeline_malformed",
+    ],
+)
+
+
+@dataclass(frozen=True, slots=True)
+class NoticeKind:
+    """One row of the table. `fields` are always there, `may_have` only where they are known."""
+
+    code: str
+    level: Level
+    sentence: str
+    fields: tuple[str, ...] = ()
+    may_have: tuple[str, ...] = ()
+
+
+_TABLE = (
+    NoticeKind(
+        "path_ambiguous", "warning",
+        "A file has no logical path, because its name would read as the path of something else.", ("name",),
+    ),
+    NoticeKind("name_not_utf8", "warning", "A name that is not UTF-8 can be no artifact.", ("name",)),
+    NoticeKind("link_skipped", "info", "A link was found and not followed.", ("name",)),
+    NoticeKind("special_skipped", "info", "A FIFO, device or socket was found and not opened.", ("name",)),
+    NoticeKind(
+        "name_unsafe", "warning", "A name with control characters or a backslash can be no artifact.", ("name",)
+    ),
+    NoticeKind(
+        "attribution_ambiguous", "warning",
+        "Several calls were open and none of them named this file, so it belongs to none.",
+        ("path",), ("tool_call_ids",),
+    ),
+    NoticeKind(
+        "still_open", "warning", "Somebody still writes to these files; they are registered when they are closed.",
+        ("paths",),
+    ),
+    NoticeKind("missing_artifact", "error", "Files that the call was expected to make are not there.", ("missing",)),
+    NoticeKind(
+        "hosting_ignored", "warning",
+        "Hosting fields are taken from the runtime or the daemon's own store only, and were left out.",
+        ("fields", "count"),
+    ),
+    NoticeKind("selector_malformed", "warning", "Pieces of the selector were not understood.", ("pieces",)),
+    NoticeKind("source_unknown", "warning", "No source has these numbers.", ("missing_sids",)),
+    NoticeKind("read_paths_missing", "warning", "Nothing could be read at these paths.", ("missing",)),
+    NoticeKind(
+        "protocol_violation.path_rewritten", "warning", "A path in another turn was moved into the current one.",
+        ("original", "normalized"), ("tool_id", "tool_call_id"),
+    ),
+    NoticeKind(
+        "oversize", "warning", "A file is over the hashing limit and was registered without a hash.", ("path",),
+        ("size_bytes",),
+    ),
+    NoticeKind(
+        "over_limit", "warning", "There are more entries than the limit allows; the rest is not registered.", (),
+        ("limit", "count"),
+    ),
+    NoticeKind(
+        "kept_evicted", "warning", "The last kept copy of a file was given up, to stay within `keep_bytes`.", ("path",),
+        ("sha256", "size_bytes"),
+    ),
+    NoticeKind("watch_degraded", "warning", "Changes are found by slower looks at the disk.", (), ("reason",)),
+    NoticeKind("watch_lost", "error", "OUT_DIR is not where it was.", (), ("reason",)),
+    NoticeKind("search_truncated", "info", "The search stopped at a limit.", (), ("limit",)),
+    NoticeKind(
+        "events_dropped", "warning",
+        "Events were dropped because this client did not read them; ask `workspace/changes`.",
+        (), ("count",),
+    ),
+    NoticeKind(
+        "timeline_malformed", "warning", "Parts of a foreign timeline.json could not be taken in.", (),
+        ("count", "reason"),
+    ),
+)  # fmt: skip
+
+NOTICES: dict[str, NoticeKind] = {row.code: row for row in _TABLE}

@@ -1,0 +1,97 @@
+"""The workspace as a whole: how it is, what is new in it, what changed since."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from protocol.base import PAGE, Maybe, Number, PageSize, Params, Record, Result, Role, Sid, TurnId
+from protocol.records import Change, Conversation
+
+
+class Counts(Record):
+    """How much there is of everything."""
+
+    turns: Number = Field(description="Turns the timeline knows.")
+    blocks: Number = Field(description="Blocks told so far.")
+    artifacts: Number = Field(description="Artifacts, deleted ones included.")
+    sources: Number = Field(description="Rows of the sources pool.")
+    versions: Number = Field(description="Versions of all artifacts together.")
+
+
+class WatcherStatus(Record):
+    """The state of the watch."""
+
+    state: Literal["ok", "degraded", "polling", "lost"] = Field(
+        description="`degraded` and `polling` find changes later, `lost` finds none: OUT_DIR is not where it was."
+    )
+    reason: Maybe[str] = Field(default=None, description="Why it is not `ok`.")
+    missed: Number = Field(description="Changes that a slow look found and the watch had not told of.")
+    over_limit: Number = Field(description="Entries that are not registered because a limit was reached.")
+    last_look: Maybe[str] = Field(default=None, description="When the disk was last looked at, ISO 8601 UTC.")
+
+
+class StoreStatus(Record):
+    """The state of the object store."""
+
+    state: Literal["ok", "unavailable", "unset"] = Field(description="Whether the store answers, or none is set.")
+    kind: str = Field(description="What kind of store it is; `none` when none is set.")
+
+
+class ConnectedClient(Record):
+    """One connection."""
+
+    role: Role = Field(description="Its role, which is the socket it came by.")
+    queued: Number = Field(description="Bytes it has not read yet.")
+
+
+class StatusResult(Result):
+    """How the workspace stands."""
+
+    revision: Number = Field(description="The number of the latest durable change.")
+    out_dir: str = Field(description="The absolute path of OUT_DIR.")
+    conversation: Conversation = Field(description="Whose conversation is open.")
+    turn_id: Maybe[TurnId] = Field(default=None, description="The open turn, if there is one.")
+    counts: Counts = Field(description="How much there is.")
+    watcher: WatcherStatus = Field(description="How OUT_DIR is watched.")
+    store: StoreStatus = Field(description="How the object store is.")
+    clients: list[ConnectedClient] = Field(description="Who is connected.")
+    uptime_seconds: float = Field(ge=0, description="How long the daemon has been running.")
+
+
+class SyncParams(Params):
+    """Look at the disk now."""
+
+    since: Maybe[Number] = Field(
+        default=None,
+        description="A revision. By default, that of this connection's previous sync, or of its connecting.",
+    )
+
+
+class SyncResult(Result):
+    """What was registered since. Every file complete before the request was sent resolves from now on."""
+
+    revision: Number = Field(description="The revision after the look.")
+    artifacts: list[str] = Field(description="Logical paths of what was registered.")
+    sources: list[Sid] = Field(description="Numbers of the sources that were added.")
+    unsettled: list[str] = Field(description="Physical paths of files that somebody still writes to.")
+    truncated: Maybe[bool] = Field(default=None, description="True when a limit kept files out of the answer.")
+
+
+class ChangesParams(Params):
+    """Replay what changed."""
+
+    since: Number = Field(description="The last revision the client knows; 0 for everything.")
+    limit: PageSize = Field(default=PAGE, description="How many changes at most.")
+
+
+class ChangesResult(Result):
+    """What changed after `since`, in order."""
+
+    revision: Number = Field(description="The latest revision.")
+    fresh: bool = Field(description="True when the client must start over: `since` lies in the future or too far back.")
+    changes: list[Change] = Field(
+        description="The changes, oldest first. Those of one revision are never parted, "
+        "so the next page begins after the last one's revision."
+    )

@@ -1,0 +1,161 @@
+"""The settings: read once, from flags, then `ARTIFACT_SIDECAR_*` variables, then the file beside OUT_DIR; then frozen.
+
+Every value remembers where it came from, so that `doctor` can say it (spec section 13).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Any, Literal, NamedTuple, Self
+
+import platformdirs
+from pydantic import BeforeValidator, ByteSize, Field, PrivateAttr, StringConstraints, ValidationError, model_validator
+from pydantic_settings import BaseSettings, EnvSettingsSource, NoDecode, SettingsConfigDict
+
+from sidecar.core.limits import KEEP_BYTES
+from sidecar.settings_file import BadSettings, read_beside
+
+PREFIX = "ARTIFACT_SIDECAR_"
+APPLICATION = "artifact-sidecar"
+
+
+def _words(value: object) -> object:
+    """Lists may come as one text, as variables do: words between blanks or commas."""
+    return tuple(re.split(r"[\s,]+", value.strip())) if isinstance(value, str) and value.strip() else value
+
+
+def _real(value: object) -> object:
+    return os.path.realpath(os.path.expanduser(value)) if isinstance(value, str) and value else value
+
+
+# A door finds the daemon without reading the file, and the file is found by OUT_DIR.
+_NOT_IN_THE_FILE = frozenset({"socket_dir", "out_dir"})
+
+Folder = Annotated[str, BeforeValidator(_real), StringConstraints(min_length=1)]
+Part = Annotated[str, StringConstraints(pattern=r"^[^\x00-\x1f\x7f]{1,128}$")]
+MimePattern = Annotated[str, StringConstraints(pattern=r"^[a-z]+/(\*|[a-z0-9][a-z0-9.+-]*)$")]
+Admission = Annotated[str, StringConstraints(pattern=r"^(runtime|renderer|exec|editor)=[0-9]{1,10}$")]
+
+
+class Setting(NamedTuple):
+    """One line of `doctor`: what is set, to what, and by whom."""
+
+    name: str
+    value: object
+    source: str
+
+
+class Settings(BaseSettings):
+    """How one workspace is served. Made by `read_settings`."""
+
+    model_config = SettingsConfigDict(env_prefix=PREFIX, env_ignore_empty=True, frozen=True, extra="forbid")
+
+    out_dir: Folder = Field(description="The workspace.")
+    state_dir: Folder = Field(default="", description="Journal, kept versions and log; never inside OUT_DIR.")
+    socket_dir: Folder | None = Field(default=None, description="Where the sockets' folder is made.")
+    idle_exit: Annotated[float, Field(ge=0)] = Field(
+        default=600.0, description="Seconds after its last client that the daemon ends; 0 means never."
+    )
+    keep_bytes: ByteSize = Field(default=ByteSize(KEEP_BYTES), description="How much of old versions is kept.")
+    eligible: Annotated[tuple[MimePattern, ...], NoDecode, BeforeValidator(_words)] = Field(
+        default=("text/*", "image/*", "application/pdf"), description="Media types that get a source number."
+    )
+    trust_timeline: bool = Field(default=False, description="Take hosting fields from a timeline.json in OUT_DIR.")
+    allow_uid: Annotated[tuple[Admission, ...], NoDecode, BeforeValidator(_words)] = Field(
+        default=(), description="ROLE=UID: other users that may come by a role's socket."
+    )
+    log_level: Literal["debug", "info", "warning", "error"] = Field(default="info", description="How much is logged.")
+    record: Folder | None = Field(default=None, description="A file that gets every message, for debugging.")
+    tenant: Part | None = Field(default=None, description="Identity, where turn/begin gives none.")
+    project: Part | None = Field(default=None, description="Identity, where turn/begin gives none.")
+    user_id: Part | None = Field(default=None, description="Identity, where turn/begin gives none.")
+    user_type: Part | None = Field(default=None, description="Identity, where turn/begin gives none.")
+    conversation_id: Part | None = Field(default=None, description="Identity, where turn/begin gives none.")
+    bundle_id: Part | None = Field(default=None, description="Identity, where turn/begin gives none.")
+    title: Part | None = Field(default=None, description="Identity, where turn/begin gives none.")
+
+    _sources: dict[str, str] = PrivateAttr(default_factory=dict)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _state_has_a_place(cls, values: Any) -> Any:
+        if not values.get("state_dir"):
+            return {**values, "state_dir": default_state_dir(os.path.realpath(values["out_dir"]))}
+        return values
+
+    @model_validator(mode="after")
+    def _nothing_of_ours_is_inside_out_dir(self) -> Self:
+        for name, path in (("state_dir", self.state_dir), ("socket_dir", self.socket_dir), ("record", self.record)):
+            if path is not None and is_inside(path, self.out_dir):
+                raise ValueError(f"{name} must not be inside OUT_DIR, which a sandbox may own")
+        return self
+
+    def listed(self) -> tuple[Setting, ...]:
+        """Every setting with its value and its source, in order."""
+        return tuple(
+            Setting(name, getattr(self, name), self._sources.get(name, "default")) for name in type(self).model_fields
+        )
+
+    @property
+    def identity(self) -> dict[str, str]:
+        """The parts of the identity that are set (spec section 10)."""
+        names = ("tenant", "project", "user_id", "user_type", "conversation_id", "bundle_id", "title")
+        return {name: value for name in names if (value := getattr(self, name)) is not None}
+
+    @property
+    def allowed(self) -> dict[str, frozenset[int]]:
+        """Role -> the other uids that are let in."""
+        pairs = [entry.split("=") for entry in self.allow_uid]
+        return {role: frozenset(int(uid) for name, uid in pairs if name == role) for role, _ in pairs}
+
+
+def read_settings(flags: Mapping[str, object]) -> Settings:
+    """The settings of the workspace that `flags["out_dir"]`, else OUT_DIR, names. Raises BadSettings.
+
+    `flags` are by name of the setting; None means that the flag was not given.
+    """
+    given = {name: value for name, value in flags.items() if value is not None}
+    out_dir = given.pop("out_dir", None) or os.environ.get("OUT_DIR")
+    if not out_dir:
+        raise BadSettings("no workspace: give --out-dir DIR or set OUT_DIR")
+    root = os.path.realpath(str(out_dir))
+    if not os.path.isdir(root):
+        raise BadSettings(f"there is no folder {out_dir}")
+    file = read_beside(root)
+    for name in _NOT_IN_THE_FILE & file.values.keys():
+        raise BadSettings(f"{file.path} sets {name}, which doors cannot read there: use --{name.replace('_', '-')}")
+    variables = {name: value for name, value in EnvSettingsSource(Settings)().items() if name != "out_dir"}
+    sources = {
+        **dict.fromkeys(file.values, file.path),
+        **{name: PREFIX + name.upper() for name in variables},
+        **{name: f"--{name.replace('_', '-')}" for name in given},
+        "out_dir": "--out-dir" if flags.get("out_dir") else "OUT_DIR",
+    }
+    try:
+        settings = Settings(**{**file.values, **variables, **given, "out_dir": root})
+    except ValidationError as error:
+        raise BadSettings("; ".join(_faults(error, sources))) from None
+    settings._sources.update(sources)
+    return settings
+
+
+def default_state_dir(out_dir: str) -> str:
+    """A folder below the user's state folder, named after the workspace; the hash tells namesakes apart."""
+    name = re.sub(r"[^A-Za-z0-9._-]", "_", os.path.basename(out_dir)) or "workspace"
+    short = hashlib.sha256(os.fsencode(out_dir)).hexdigest()[:12]
+    return str(platformdirs.user_state_path(APPLICATION) / f"{name[:64]}-{short}")
+
+
+def is_inside(path: str, folder: str) -> bool:
+    """Whether a real path is `folder` or below it."""
+    return os.path.commonpath((path, folder)) == folder
+
+
+def _faults(error: ValidationError, sources: Mapping[str, str]) -> Iterable[str]:
+    for fault in error.errors(include_url=False, include_context=False):
+        name = str(fault["loc"][0]) if fault["loc"] else ""
+        where = f"{name} (from {sources.get(name, 'the settings')}): " if name else ""
+        yield where + fault["msg"].removeprefix("Value error, ")

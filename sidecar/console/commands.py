@@ -1,0 +1,119 @@
+"""The commands for people and scripts: their flags, and what their failures mean to a shell."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import sys
+from collections.abc import Callable
+
+from artifact_client import ConnectionLost, NoAnswer, NoSidecar, RpcError
+
+from sidecar.console.arguments import Parser, add_json, add_workspace
+from sidecar.console.output import complain
+from sidecar.console.place import Place, StillThere
+from sidecar.server.bridge import Hopeless
+from sidecar.settings_file import BadSettings
+
+# sysexits.h
+USAGE, NO_INPUT, UNAVAILABLE, BROKEN, TRY_AGAIN, NO_PERMISSION = 64, 66, 69, 70, 75, 77
+INTERRUPTED = 130
+
+_MODULES = {"demo": "demo", "doctor": "doctor", "stop": "life", "restart": "life", "logs": "life"}
+_BY_KIND = {
+    "bad_path": USAGE,
+    "unsafe_path": USAGE,
+    "bad_selector": USAGE,
+    "not_found": NO_INPUT,
+    "unknown_turn": NO_INPUT,
+    "not_permitted": NO_PERMISSION,
+    "store_unavailable": TRY_AGAIN,
+    "journal_unavailable": TRY_AGAIN,
+    "shutting_down": TRY_AGAIN,
+}
+
+
+def main(name: str, argv: list[str], *, says: str) -> int:
+    """Run the command that `says` what it does; the answer is the exit code. Every failure is one line on stderr."""
+    parser = Parser(prog=f"artifact-sidecar {name}", description=says)
+    _FLAGS.get(name, _no_more)(parser)
+    if name != "demo":
+        add_workspace(parser)
+    asked = parser.parse_args(argv)
+    run = getattr(importlib.import_module(f"sidecar.console.{_MODULES.get(name, 'listing')}"), name)
+    place: Place | None = None
+    try:
+        place = None if name == "demo" else Place(vars(asked))
+        code = run(asked) if place is None else run(place, asked)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Our reader has what it wanted. What is left in the buffer must not be written at exit either.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        return 0
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except RpcError as refusal:
+        complain(str(refusal))
+        return _BY_KIND.get(refusal.kind, BROKEN)
+    except (Hopeless, BadSettings, NoSidecar, NoAnswer, ConnectionLost, StillThere) as failure:
+        lost = isinstance(failure, NoSidecar | ConnectionLost) and place is not None
+        known = (place.fate() if lost else None) or failure
+        complain(str(known))
+        return known.code if isinstance(known, Hopeless) else _BY_FAILURE[type(known)]
+    return code
+
+
+_BY_FAILURE: dict[type[Exception], int] = {
+    BadSettings: USAGE,
+    NoSidecar: UNAVAILABLE,
+    NoAnswer: TRY_AGAIN,
+    ConnectionLost: TRY_AGAIN,
+    StillThere: TRY_AGAIN,
+}
+
+
+def _no_more(_: argparse.ArgumentParser) -> None:
+    return
+
+
+def _ls(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--turn", dest="turn_id", metavar="TURN", help="only those of this turn")
+    parser.add_argument("--kind", choices=("file", "display"))
+    parser.add_argument("--mime", metavar="TYPE", help="only this media type; `image/*` takes a whole family")
+    parser.add_argument("--visibility", choices=("external", "internal", "pending"))
+    parser.add_argument("--prefix", metavar="PATH", help="only logical paths that begin so")
+    add_json(parser)
+
+
+def _one_path(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("path", metavar="PATH", help="of any family, logical or physical")
+    add_json(parser)
+
+
+def _sources(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("selector", nargs="?", metavar="SELECTOR", help="`1,3-5`; all rows by default")
+    add_json(parser)
+
+
+def _sync(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--since", type=int, metavar="REVISION", help="what is new after this; everything by default")
+    add_json(parser)
+
+
+def _logs(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("-n", "--lines", type=int, default=50, metavar="N", help="how many lines, 50 by default")
+    parser.add_argument("-f", "--follow", action="store_true", help="go on with what is written from now on")
+
+
+_FLAGS: dict[str, Callable[[argparse.ArgumentParser], None]] = {
+    "status": add_json,
+    "ls": _ls,
+    "show": _one_path,
+    "versions": _one_path,
+    "sources": _sources,
+    "sync": _sync,
+    "watch": add_json,
+    "doctor": add_json,
+    "logs": _logs,
+}

@@ -1,0 +1,1 @@
+"""The rules. No I/O, no clock, no threads."""

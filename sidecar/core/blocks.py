@@ -1,0 +1,324 @@
+"""What a timeline block is: told once, kept whole, remembered in memory as a small head.
+
+A block told to us keeps every key. `tell` checks and completes it, writes its JSON once, and extracts what the index
+needs, so that neither an answer nor a restart ever parses the JSON again. The head is a plain tuple of atoms, which
+the garbage collector does not track.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import datetime as dt
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Final, NamedTuple
+
+import orjson
+
+from sidecar.core.errors import BadPath, Refusal, TooLarge
+from sidecar.core.paths import CallPath, FilePath, is_call_id, is_turn_id, parse, parse_logical
+
+# Positions in a head. The journal stores the same list, and as one more element what the block says of an artifact.
+TYPE: Final = 0
+TURN: Final = 1
+TS: Final = 2
+MIME: Final = 3
+PATH: Final = 4
+CALL: Final = 5
+FLAGS: Final = 6
+
+HIDDEN = 1  # the block is hidden from the agent, not from discovery
+HOSTING = 2  # somewhere inside stands a hosting field, so that answers to most roles need a cut
+SHOWN = 4  # a copy that a read showed again; it makes no version
+INTERNAL = 8  # it describes or holds an internal artifact
+
+Head = tuple[str, str, float, str, str, str, int]
+
+HOSTING_FIELDS = frozenset({"hosted_uri", "rn", "key"})
+LEVELS = 200  # how deep JSON may nest; a little below what the serialiser can write
+TEXT_LEVELS = 50  # what JSON held in a text counts for, so that texts in texts come to an end
+_RECORD_MARKS = frozenset({"artifact_path", "physical_path", "hosted_uri", "sid"})
+
+
+class Told(NamedTuple):
+    """A block ready for the journal: its head, what it says about an artifact or a call, and its JSON."""
+
+    head: Head
+    part: dict[str, Any] | None
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Defaults:
+    """What a block gets when it does not say."""
+
+    turn_id: str
+    ts: float
+
+
+def tell(block: Mapping[str, Any], defaults: Defaults) -> Told:
+    """Check and complete a block (spec section 4).
+
+    Raises BadPath for a malformed turn id or path, UnsafePath for a path that leaves OUT_DIR, BadPath with the field's
+    name for a `ts` that is no time or a field that should be text, and TooLarge when it nests too deep.
+    """
+    if not is_shallow(block):
+        raise TooLarge("block", f"JSON may nest {LEVELS} levels deep")
+    meta: dict[str, Any] = dict(block.get("meta") or {})
+    turn = block.get("turn_id") or block.get("turn") or meta.get("turn_id") or defaults.turn_id
+    if not isinstance(turn, str) or not is_turn_id(turn):
+        raise BadPath(f"turn_id {turn!r}"[:200], "a turn id is 1 to 128 of A-Z a-z 0-9 _ -")
+    moment = moment_of(block.get("ts"), defaults.ts)
+    mime = _text_of(block.get("mime") or "text/markdown", "mime")
+    path = _canonical(block.get("path"))
+    whole: dict[str, Any] = {
+        "type": _text_of(block["type"], "type"),
+        "author": block.get("author") or "agent",
+        "turn_id": turn,
+        "ts": iso(moment) if not _is_utc_text(block.get("ts")) else block["ts"],
+        "mime": mime,
+    }
+    whole.update(
+        (key, value) for key, value in block.items() if key not in whole and key not in {"hidden", "replacement_text"}
+    )
+    if block.get("hidden"):
+        meta["hidden"] = True
+    if block.get("replacement_text") and not meta.get("replacement_text"):
+        meta["replacement_text"] = block["replacement_text"]
+    if path:
+        whole["path"] = path
+    meta.setdefault("turn_id", turn)
+    whole["meta"] = meta
+    call = _call_of(whole, meta)
+    flags = (HIDDEN if meta.get("hidden") else 0) | (SHOWN if meta.get("rel") == "read" else 0)
+    if holds_hosting(whole):
+        flags |= HOSTING
+    part = _part(whole, meta)
+    if part is not None and (part.get("digest") or part.get("content") or {}).get("visibility") == "internal":
+        flags |= INTERNAL
+    return Told((whole["type"], turn, moment, mime, path, call, flags), part, orjson.dumps(whole))
+
+
+def encode_head(told: Told) -> bytes:
+    """The head as the journal keeps it."""
+    return orjson.dumps([*told.head, told.part] if told.part else told.head)
+
+
+@lru_cache(maxsize=4096)
+def iso(moment: float) -> str:
+    """Seconds since the epoch as ISO 8601 UTC."""
+    text = dt.datetime.fromtimestamp(moment, tz=dt.UTC).isoformat(timespec="microseconds").removesuffix("+00:00")
+    # Milliseconds where they say it all, as most writers have them.
+    return text.removesuffix("000").removesuffix(".000") + "Z"
+
+
+def holds_hosting(value: Any) -> bool:
+    """Whether a hosting field stands anywhere inside, JSON held in text included."""
+    open_ends: list[tuple[Any, int]] = [(value, LEVELS)]
+    while open_ends:
+        inner, levels = open_ends.pop()
+        if isinstance(inner, dict) and any(inner.get(field) for field in HOSTING_FIELDS):
+            return True
+        if isinstance(inner, str):
+            open_ends.append((record_in_text(inner, levels), levels - TEXT_LEVELS))
+        else:
+            open_ends.extend((item, levels) for item in _inside(inner))
+    return False
+
+
+def is_shallow(value: Any) -> bool:
+    """Whether JSON nests at most `LEVELS` deep, so that it can be cut and written again."""
+    level: list[Any] = [value]
+    for _ in range(LEVELS):
+        level = [item for inner in level for item in _inside(inner)]
+        if not level:
+            return True
+    return False
+
+
+def _inside(value: Any) -> Iterable[Any]:
+    match value:
+        case dict():
+            return value.values()
+        case list():
+            return value
+        case _:
+            return ()
+
+
+def record_in_text(text: str, levels: int = LEVELS) -> Any | None:
+    """The record that a text holds as JSON, or None.
+
+    Only JSON that describes an artifact or a source counts, itself or in a text inside it: a user's own file may well
+    have a member called `key`, and is content.
+    """
+    if len(text) < 8 or text[0] not in '{[" \n\t\r' or '"' not in text or levels < TEXT_LEVELS:
+        return None
+    if not any(mark in text for mark in _RECORD_MARKS) and "\\u" not in text:
+        return None
+    try:
+        value = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return None
+    return value if _describes(value, levels - TEXT_LEVELS) else None
+
+
+def _describes(value: Any, levels: int) -> bool:
+    if isinstance(value, str):
+        return record_in_text(value, levels) is not None
+    if isinstance(value, dict) and not _RECORD_MARKS.isdisjoint(value):
+        return True
+    return levels > 0 and any(_describes(item, levels - 1) for item in _inside(value))
+
+
+def digest_in(block: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The artifact digest that a metadata block carries as JSON text (seed 000, Block metadata).
+
+    A result block at a file's path is that file's content, unless its JSON describes that very path.
+    """
+    kind, path = block.get("type"), block.get("path")
+    if kind == "user.attachment.meta":
+        digest = _object_in(block.get("text"))
+        if digest:
+            digest.setdefault("artifact_path", path)
+    elif kind == "react.tool.result" and block.get("mime") == "application/json":
+        digest = _object_in(block.get("text"))
+        if isinstance(path, str) and path.startswith("fi:") and digest.get("artifact_path") != path:
+            return None
+    else:
+        return None
+    return digest if isinstance(digest.get("artifact_path"), str) else None
+
+
+def _object_in(text: Any) -> dict[str, Any]:
+    """The JSON object that a text holds, or an empty one."""
+    if not isinstance(text, str) or not text.lstrip().startswith("{"):
+        return {}
+    try:
+        value = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return {}
+    return value if isinstance(value, dict) and is_shallow(value) else {}
+
+
+def _part(block: dict[str, Any], meta: dict[str, Any]) -> dict[str, Any] | None:
+    """What this block says about an artifact (`digest`, `content`) or a call (`tool`)."""
+    if block["type"] == "react.tool.call":
+        tool = _tool_of(block, meta)
+        return {"tool": tool} if tool else None
+    digest = digest_in(block)
+    if digest is not None:
+        try:
+            artifact = parse(digest["artifact_path"])
+        except Refusal:
+            return None
+        logical = artifact.logical if isinstance(artifact, FilePath) else None
+        return None if logical is None else {"digest": digest, "at": logical}
+    path = block.get("path")
+    if block["type"] == "user.attachment.meta":
+        return None  # metadata that cannot be read is still not the content
+    if isinstance(path, str) and path.startswith("fi:") and isinstance(parse(path), FilePath):
+        return {"content": _content(block, meta), "at": path}
+    return None
+
+
+def _content(block: dict[str, Any], meta: dict[str, Any]) -> dict[str, Any]:
+    """The facts of a content block: what it holds, its hash, and the metadata beside it."""
+    facts: dict[str, Any] = {key: meta[key] for key in _CONTENT_META if meta.get(key) is not None}
+    facts["mime"] = block["mime"]
+    facts["attachment"] = block["type"].startswith("user.attachment")
+    if block["type"] == "user.attachment.text":
+        facts["extracted"] = True  # it may be the file itself or a text made from it; `artifacts` decides
+    copied = meta.get("digest")
+    if isinstance(copied, str):
+        copied = _object_in(copied)
+    if isinstance(copied, dict) and copied:
+        facts["digest"] = copied
+    payload = _payload(block)
+    if payload is not None:
+        facts |= {"sha256": hashlib.sha256(payload).hexdigest(), "size_bytes": len(payload)}
+        facts["holds"] = "text" if isinstance(block.get("text"), str) else "base64"
+    return facts
+
+
+_CONTENT_META = (
+    "kind", "visibility", "channel", "description", "physical_path", "sources_used", "hosted_uri", "rn", "key",
+    "edited",
+)  # fmt: skip
+
+
+def _payload(block: Mapping[str, Any]) -> bytes | None:
+    text, packed = block.get("text"), block.get("base64")
+    if isinstance(text, str):
+        return text.encode("utf-8", "surrogatepass")
+    if isinstance(packed, str):
+        try:
+            return base64.b64decode(packed, validate=True)
+        except binascii.Error as fault:
+            raise BadPath("base64", "the block's base64 does not decode") from fault
+    return None
+
+
+def _tool_of(block: Mapping[str, Any], meta: Mapping[str, Any]) -> str:
+    tool = _object_in(block.get("text")).get("tool_id") or meta.get("tool_id") or block.get("tool_id")
+    return tool if isinstance(tool, str) else ""
+
+
+def _call_of(block: Mapping[str, Any], meta: Mapping[str, Any]) -> str:
+    """The call a block belongs to: what a call says itself, meta, the older top-level key, its path (call map)."""
+    own = _object_in(block.get("text")).get("tool_call_id") if block["type"] == "react.tool.call" else None
+    for value in (own, meta.get("tool_call_id"), block.get("tool_call_id"), block.get("call_id")):
+        if isinstance(value, str) and is_call_id(value):
+            return value
+    path = block.get("path")
+    if isinstance(path, str) and path.startswith("tc:"):
+        parsed = parse_logical(path)
+        if isinstance(parsed, CallPath):
+            return parsed.call_id
+    return ""
+
+
+def _text_of(value: Any, field: str) -> str:
+    if not isinstance(value, str):
+        raise BadPath(field, f"{field} is text")
+    return value
+
+
+def _canonical(path: Any) -> str:
+    if path is None or path == "":
+        return ""
+    if not isinstance(path, str):
+        raise BadPath("path", "a path is text")
+    logical = parse(path).logical
+    if logical is None:
+        raise BadPath(path, "this file has no logical path")
+    return logical
+
+
+def _is_utc_text(value: Any) -> bool:
+    return isinstance(value, str) and value.endswith("Z")
+
+
+def moment_of(value: Any, fallback: float = 0.0) -> float:
+    """A told time as seconds since the epoch. It may come as ISO text or as a number (spec section 4)."""
+    match value:
+        case None | "":
+            return fallback
+        case bool():
+            raise BadPath("ts", "a time is ISO 8601 text or seconds since the epoch")
+        case int() | float():
+            moment = float(value)
+        case str():
+            try:
+                parsed = dt.datetime.fromisoformat(value.strip())
+            except ValueError as fault:
+                raise BadPath("ts", "a time is ISO 8601 text or seconds since the epoch") from fault
+            moment = (parsed if parsed.tzinfo else parsed.replace(tzinfo=dt.UTC)).timestamp()
+        case _:
+            raise BadPath("ts", "a time is ISO 8601 text or seconds since the epoch")
+    if not 0 <= moment < 253_402_300_800:  # the year 9999
+        raise BadPath("ts", "a time lies between 1970 and 9999")
+    return moment

@@ -1,0 +1,100 @@
+"""What is on disk, and what about it is news.
+
+A survey is one look at OUT_DIR without following a link. Comparing it with what was seen before says which files must
+be read again and which are gone; nothing here touches a disk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+
+class StatKey(NamedTuple):
+    """The identity of one state of a file: equal keys mean equal bytes (spec section 5)."""
+
+    dev: int
+    ino: int
+    size: int
+    mtime_ns: int
+    ctime_ns: int
+
+
+class Oddity(NamedTuple):
+    """An entry that can be no artifact. `name` is printable: undecodable bytes stand as `%XX`."""
+
+    kind: Literal["not_utf8", "link", "special", "unsafe_name"]
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """One no-follow look at a part of OUT_DIR.
+
+    `files` maps the OUT_DIR-relative path of every regular file to its key; `folders` are the real folders met, the
+    surveyed one included (`""` is OUT_DIR itself). `over_limit` counts entries left out by a limit.
+    """
+
+    scope: str
+    files: Mapping[str, StatKey]
+    folders: tuple[str, ...]
+    oddities: tuple[Oddity, ...] = ()
+    over_limit: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class FileFact:
+    """A complete file as it was read: the bytes with this hash stood at this path.
+
+    `sha256` is None for a file over the hashing limit (`oversize`). `kept` says whether its bytes were put aside.
+    `incomplete` marks a file registered at the end of its turn while somebody still wrote to it.
+    """
+
+    path: str
+    key: StatKey
+    sha256: str | None
+    mime: str
+    kept: bool = False
+    incomplete: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class News:
+    """What a survey says beyond what is known: paths to read again, in order of time and name, and paths gone.
+
+    `doubtful` were known, and were not listed by a survey that could not list everything.
+    """
+
+    changed: tuple[str, ...] = ()
+    gone: tuple[str, ...] = ()
+    doubtful: tuple[str, ...] = ()
+
+
+def admit(paths: Iterable[str], known: Container[str], room: int) -> tuple[tuple[str, ...], int]:
+    """The paths that may be registered when there is room for so many new ones, and how many others there are."""
+    admitted: list[str] = []
+    left_out = 0
+    for path in paths:
+        fresh = path not in known
+        if fresh and room <= 0:
+            left_out += 1
+            continue
+        room -= fresh
+        admitted.append(path)
+    return tuple(admitted), left_out
+
+
+def news(survey: Survey, known: Mapping[str, StatKey]) -> News:
+    """Compare a survey with the keys known below its scope.
+
+    `known` may hold more than the scope; only paths below it can be gone. A survey that hit a limit proves no absence,
+    so what it does not list is doubtful, and worth a look at each.
+    """
+    changed = [path for path, key in survey.files.items() if known.get(path) != key]
+    changed.sort(key=lambda path: (survey.files[path].mtime_ns, path))
+    prefix = f"{survey.scope}/" if survey.scope else ""
+    unlisted = tuple(sorted(path for path in known if path.startswith(prefix) and path not in survey.files))
+    if survey.over_limit:
+        return News(tuple(changed), doubtful=unlisted)
+    return News(tuple(changed), gone=unlisted)

@@ -1,0 +1,74 @@
+"""Every limit of the daemon, named once. Sizes are bytes, times are seconds."""
+
+from __future__ import annotations
+
+KIB = 1024
+MIB = 1024 * KIB
+GIB = 1024 * MIB
+
+# Paths (spec section 3).
+PATH_BYTES = 4096
+SEGMENT_BYTES = 255
+
+# Watching (spec section 5).
+FILES_REGISTERED = 200_000
+FOLDERS_WATCHED = 20_000
+FOLDER_DEPTH = 64
+HASHED_BYTES = 2 * GIB
+STILL_OPEN_WAIT = 2.0
+
+# Kept versions (spec section 8).
+KEPT_FILE_BYTES = 64 * MIB
+KEEP_BYTES = 5 * GIB
+FREE_DISK_SHARE = 0.05
+
+# Sources (spec section 6).
+MERGE_ROWS = 1000
+ROW_BYTES = 256 * KIB
+ROW_BASE64_CHARS = 4000
+PROPOSED_SID_AHEAD = 1000
+TOKEN_BYTES = 4 * KIB
+STREAMS_PER_CONNECTION = 64
+STREAM_IDLE = 600.0
+
+# Inline content (spec section 7).
+INLINE_TEXT_BYTES = 256 * KIB
+INLINE_BASE64_BYTES = 4 * MIB
+
+# Changes and blocks.
+CHANGES_KEPT = 100_000
+CHANGES_PAGE = 1000
+BLOCKS_PAGE = 1000
+LIST_PAGE = 1000
+ANSWERS_KEPT = 10_000
+
+# Search (spec section 7).
+SEARCH_PATTERN_BYTES = 1000
+SEARCH_FILE_BYTES = 1_000_000
+SEARCH_FILES = 2000
+SEARCH_SECONDS = 10.0
+SEARCH_HITS = 200
+SEARCH_MATCHES = 1000  # of one file
+SEARCH_CHARS = 4_000_000  # of all matched lines together
+READ_BYTES = 16 * MIB  # of all contents in one answer
+
+# Rehost.
+REHOSTS_AT_ONCE = 8
+REHOST_DEADLINE = 120.0
+
+# The wire (one client).
+HEADER_BYTES = 4 * KIB
+MESSAGE_BYTES = 64 * MIB
+MESSAGE_VALUES = 1_000_000
+REQUESTS_IN_FLIGHT = 256
+OUT_SOFT_BYTES = 1 * MIB
+OUT_HARD_BYTES = 32 * MIB
+FRAME_SECONDS = 30.0
+BYTES_IN_FLIGHT = 2 * MESSAGE_BYTES
+MESSAGES_AT_ONCE = 64
+SECONDS_AT_ONCE = 0.002
+CONNECTIONS_PER_UID = 256
+
+# Journal (spec section 10): what one commit may hold.
+COMMIT_GROUPS = 256
+COMMIT_BYTES = 8 * MIB

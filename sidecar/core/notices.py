@@ -1,0 +1,64 @@
+"""Advice that comes with an answer: every code, and one way to write each.
+
+A notice never stops anything. Its code is of the closed table in `protocol/notices.py`; a test holds the two together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+Notice = dict[str, Any]
+
+_WORDS = {
+    "path_ambiguous": "this file has no logical path, because its name would read as another one",
+    "name_not_utf8": "a name that is not UTF-8 can be no artifact",
+    "link_skipped": "links are not followed",
+    "special_skipped": "only regular files are artifacts",
+    "name_unsafe": "a name with control characters or a backslash can be no artifact",
+    "attribution_ambiguous": "several calls were open and none of them named this file",
+    "still_open": "somebody still writes to these files; they are registered when they are closed",
+    "missing_artifact": "these files were expected and are not there",
+    "hosting_ignored": "hosting fields are taken from the runtime or our own store only, and were left out",
+    "selector_malformed": "these pieces of the selector were not understood",
+    "source_unknown": "no source has these numbers",
+    "read_paths_missing": "nothing could be read at these paths",
+    "protocol_violation.path_rewritten": "the path was moved into the current turn",
+    "oversize": "this file is over the hashing limit and was registered without a hash",
+    "over_limit": "there are more files than the limit; the rest is not registered",
+    "kept_evicted": "the last kept copy of this file was given up to stay within keep_bytes",
+    "watch_degraded": "changes are found by slower looks at the disk",
+    "watch_lost": "OUT_DIR is not where it was",
+    "search_truncated": "the search stopped at a limit",
+    "events_dropped": "events were dropped because this client did not read them; ask workspace/changes",
+    "timeline_malformed": "parts of timeline.json could not be taken in",
+}
+
+CODES: frozenset[str] = frozenset(_WORDS)
+
+
+def notice(code: str, **extra: Any) -> Notice:
+    """A notice with the words of its code and the fields that the code names."""
+    return {"code": code, "message": _WORDS[code], **extra}
+
+
+def for_oddity(kind: str, name: str) -> Notice:
+    """What a survey met that can be no artifact (spec section 3)."""
+    codes = {
+        "not_utf8": "name_not_utf8",
+        "link": "link_skipped",
+        "special": "special_skipped",
+        "unsafe_name": "name_unsafe",
+    }
+    return notice(codes[kind], name=name)
+
+
+def for_selector(malformed: Iterable[str], missing: Iterable[int]) -> tuple[Notice, ...]:
+    """What a `so:` selector asked for in vain."""
+    pieces, numbers = list(malformed), list(missing)
+    told: list[Notice] = []
+    if pieces:
+        told.append(notice("selector_malformed", pieces=pieces))
+    if numbers:
+        told.append(notice("source_unknown", missing_sids=numbers))
+    return tuple(told)

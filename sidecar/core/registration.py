@@ -1,0 +1,120 @@
+"""What becomes of a file that was found complete: whose it is, who may know of it, and which number it gets.
+
+Decides only (spec section 5): the answer is the entries that make it so.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
+
+from sidecar.core.artifacts import Artifact, Artifacts, Visibility
+from sidecar.core.entries import Entry, FileGone, FileSeen, Promise, SourceSet
+from sidecar.core.inventory import FileFact
+from sidecar.core.paths import FilePath, parse_physical
+from sidecar.core.sources import SourcesPool, is_citable, merge_row, plan_merge
+
+
+def register(
+    facts: Iterable[FileFact],
+    *,
+    artifacts: Artifacts,
+    pool: SourcesPool,
+    open_calls: Mapping[str, str],
+    eligible: Sequence[str],
+    ts: float,
+    promised: Mapping[str, Promise] = MappingProxyType({}),
+) -> list[Entry]:
+    """The entries for newly complete files, in the order given. `open_calls` maps calls to their turns.
+
+    `promised` says of files, by physical path, whose they are although their call has ended.
+
+    With one call open a new or changed file is that call's and pending; with several it is pending and nobody's until a
+    call ends and names it; with none it is external at once, unless it is known to be internal.
+    """
+    entries: list[Entry] = []
+    external: list[tuple[FilePath, FileFact]] = []
+    for fact in facts:
+        path = parse_physical(fact.path)
+        known = artifacts.get(path.logical or "")
+        call, visibility = promised.get(fact.path) or _whose(path, known, fact, open_calls)
+        entries.append(FileSeen(fact, ts, call, visibility))
+        if visibility == "external":
+            external.append((path, fact))
+    return entries + source_entries(external, pool=pool, eligible=eligible)
+
+
+def source_entries(
+    files: Iterable[tuple[FilePath, FileFact]], *, pool: SourcesPool, eligible: Sequence[str]
+) -> list[Entry]:
+    """Rows for the cite-eligible ones: one file, one number, however often it changes."""
+    fresh: list[dict[str, Any]] = []
+    entries: list[Entry] = []
+    for path, fact in files:
+        if fact.incomplete or not is_citable(fact.mime, eligible):
+            continue
+        row = file_row(path, fact)
+        sid = pool.keys.latest(f"file:{path.physical}")
+        if sid is None:
+            fresh.append(row)
+            continue
+        prior = pool.rows.latest(sid) or {}
+        # What stands on disk decides about size and type; a file's name is no better title than a told one.
+        after = merge_row(prior, {**row, "title": prior.get("title") or row["title"]})
+        after |= {"size_bytes": row["size_bytes"], "mime": row["mime"]}
+        if after != prior:
+            entries.append(SourceSet(after))
+    entries.extend(SourceSet(row) for row in plan_merge(pool, fresh, proposals=False, most=math.inf).changed)
+    return entries
+
+
+def file_row(path: FilePath, fact: FileFact) -> dict[str, Any]:
+    """A source row for a file (seed 003, Source item shapes)."""
+    return {
+        "source_type": "attachment" if path.place == "attachments" else "file",
+        "title": path.rel.rpartition("/")[2],
+        "physical_path": path.physical,
+        "artifact_path": path.logical,
+        "mime": fact.mime,
+        "size_bytes": fact.key.size,
+        "turn_id": path.turn_id,
+    }
+
+
+def settle(
+    produced: Iterable[tuple[Artifact, Visibility]],
+    *,
+    call: str,
+    pool: SourcesPool,
+    eligible: Sequence[str],
+    ts: float,
+) -> list[Entry]:
+    """The end of a call: what it produced gets its visibility and, where eligible, its number, in order of path."""
+    entries: list[Entry] = []
+    external: list[tuple[FilePath, FileFact]] = []
+    for artifact, visibility in sorted(produced, key=lambda pair: pair[0].path.physical.encode()):
+        if artifact.fact is None:
+            continue
+        entries.append(FileSeen(artifact.fact, ts, call, visibility))
+        if not artifact.on_disk:
+            entries.append(FileGone(artifact.path.physical))
+        if visibility == "external":
+            external.append((artifact.path, artifact.fact))
+    return entries + source_entries(external, pool=pool, eligible=eligible)
+
+
+def _whose(
+    path: FilePath, known: Artifact | None, fact: FileFact, open_calls: Mapping[str, str]
+) -> tuple[str, Visibility]:
+    if known is not None and known.visibility != "pending" and known.knows(fact.sha256):
+        is_latest = known.sha256() == fact.sha256
+        # Bytes of an older version are a program's work only where a call of the same turn is open (spec section 8).
+        if is_latest or path.turn_id not in open_calls.values():
+            return "", known.visibility
+    same = known is not None and fact.sha256 is not None and known.sha256() == fact.sha256
+    maker = known.owner if same and known is not None else next(iter(open_calls)) if len(open_calls) == 1 else ""
+    if known is not None and known.visibility == "internal":
+        return maker, "internal"  # what was made for nobody to see is not shown because it changed
+    return maker, "pending" if open_calls else "external"

@@ -1,0 +1,123 @@
+"""Append-only blocks and the index over them: by path, by turn, by tool call.
+
+Only heads live here. A block's JSON stays in the journal under the revision in `seqs`, so memory does not follow what
+the blocks hold. Looking up a path costs the same with a thousand blocks or a million.
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from sys import intern
+from typing import Any
+
+from sidecar.core.blocks import CALL, FLAGS, HIDDEN, MIME, PATH, SHOWN, TS, TURN, TYPE, Head
+
+
+class Timeline:
+    """Blocks in the order they were told. A block's number is its place in `heads`."""
+
+    __slots__ = ("_by_path", "_by_turn", "heads", "seqs", "tools")
+
+    def __init__(self) -> None:
+        self.heads: list[Head] = []
+        self.seqs = array("q")
+        self.tools: dict[str, str] = {}  # the call map: tool_call_id -> tool_id
+        self._by_path: dict[str, int | array[int]] = {}
+        self._by_turn: dict[str, array[int]] = {}
+
+    def __len__(self) -> int:
+        return len(self.heads)
+
+    def add(self, seq: int, stored: Sequence[Any]) -> int:
+        """Take in one stored head; answers the block's number."""
+        self.extend((seq,), (stored,))
+        return len(self.heads) - 1
+
+    def extend(self, seqs: Iterable[int], stored: Iterable[Sequence[Any]]) -> None:
+        """Take in heads as the journal stores them. A start spends its time here, so it is one loop without calls."""
+        heads, by_path, tools = self.heads, self._by_path, self.tools
+        number = len(heads)
+        turn: str | None = None
+        blocks = array("l")
+        for one in stored:
+            if one[TURN] != turn:
+                turn = intern(one[TURN])
+                blocks = self._by_turn.setdefault(turn, array("l"))
+            path, call = one[PATH], one[CALL]
+            heads.append((intern(one[TYPE]), turn, one[TS], intern(one[MIME]), path, call, one[FLAGS]))
+            blocks.append(number)
+            if path:
+                known = by_path.setdefault(path, number)
+                if known is not number and known != number:
+                    if isinstance(known, int):
+                        by_path[path] = array("l", (known, number))
+                    else:
+                        known.append(number)
+            if len(one) > 7 and call and "tool" in one[7]:
+                tools[call] = one[7]["tool"]
+            number += 1
+        self.seqs.extend(seqs)
+
+    def at(self, path: str) -> Sequence[int]:
+        """The blocks at this canonical path, oldest first."""
+        known = self._by_path.get(path)
+        if known is None:
+            return ()
+        return (known,) if isinstance(known, int) else known
+
+    def of_turn(self, turn_id: str) -> Sequence[int]:
+        return self._by_turn.get(turn_id, ())
+
+    def knows(self, turn_id: str) -> bool:
+        return turn_id in self._by_turn
+
+    @property
+    def turns(self) -> tuple[str, ...]:
+        """Every turn a block named, in order of its first block."""
+        return tuple(self._by_turn)
+
+    def since_revision(self, revision: int) -> Iterator[tuple[int, int]]:
+        """`(revision, number)` of every block told after that revision."""
+        for number in range(bisect_right(self.seqs, revision), len(self.seqs)):
+            yield self.seqs[number], number
+
+    def hidden(self, path: str) -> bool:
+        """Whether the newest block at the path is hidden from the agent."""
+        numbers = self.at(path)
+        return bool(numbers) and bool(self.heads[numbers[-1]][FLAGS] & HIDDEN)
+
+    def visible(self, path: str) -> tuple[int, ...]:
+        """The blocks at the path that the agent sees."""
+        return tuple(number for number in self.at(path) if not self.heads[number][FLAGS] & HIDDEN)
+
+    def told(self, path: str) -> dict[str, Any] | None:
+        """What is known of the blocks at a path that is no file: the newest gives the answer."""
+        numbers = [number for number in self.at(path) if not self.heads[number][FLAGS] & SHOWN]
+        if not numbers:
+            return None
+        head = self.heads[numbers[-1]]
+        return {
+            "artifact_path": head[PATH],
+            "turn_id": head[TURN],
+            "kind": "file" if head[TYPE] == "react.tool.code" else "display",
+            "mime": head[MIME],
+            "visibility": "external",
+            "tool_call_id": head[CALL] or None,
+            "tool_id": self.tools.get(head[CALL]),
+            "edited": len(numbers) > 1,
+            "version": len(numbers),
+            "ts": head[2],
+        }
+
+    def versions(self, path: str) -> list[dict[str, Any]]:
+        """Every block told at a path that is no file, oldest first, as versions. `ts` is in seconds."""
+        rows: list[dict[str, Any]] = []
+        for number in self.at(path):
+            head = self.heads[number]
+            if head[FLAGS] & SHOWN:
+                continue
+            row: dict[str, Any] = {"version": len(rows) + 1, "origin": "told", "edited": bool(rows), "ts": head[2]}
+            rows.append(row | ({"tool_call_id": head[CALL]} if head[CALL] else {}))
+        return rows

@@ -1,0 +1,137 @@
+"""What the workspace asks of the world outside. Every method blocks unless it says otherwise; call it off the loop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import BinaryIO, Literal, NamedTuple, Protocol
+
+from sidecar.core.inventory import FileFact, StatKey, Survey
+
+
+class Record(NamedTuple):
+    """One durable change. `seq` is its revision; `kind` says how to read it; `head` and `body` are JSON bytes."""
+
+    seq: int
+    kind: str
+    head: bytes
+    body: bytes
+
+
+class Journal(Protocol):
+    """The truth. Appends are durable in order, or not there at all (spec section 10)."""
+
+    def load(self) -> Iterator[Record]:
+        """Every record in order of `seq`, each checked against its stored hash. Used once, at start."""
+        ...
+
+    def append(self, records: Sequence[Record], done: Callable[[Exception | None], None]) -> None:
+        """Queue records as one all-or-nothing group. Does not block.
+
+        `done` is called from the writer's thread once the group is durable (None) or refused (the exception).
+        Groups are committed in the order of the calls; when one is refused, so are all groups queued behind it.
+        """
+        ...
+
+    def bodies(self, seqs: Sequence[int]) -> list[bytes]:
+        """The bodies of these records, in this order."""
+        ...
+
+    def bodies_now(self, seqs: Sequence[int]) -> list[bytes] | None:
+        """The same without ever waiting for a commit: None while one is under way. For a few records, on the loop."""
+        ...
+
+    def close(self) -> None:
+        """Commit what is queued and let go of the file."""
+        ...
+
+
+class Intake(NamedTuple):
+    """What came of reading one changed file: a fact, or why there is none yet."""
+
+    outcome: Literal["complete", "busy", "gone", "unsafe"]
+    fact: FileFact | None = None
+
+
+class Blobs(Protocol):
+    """Kept bytes by content. What comes out has the hash it was asked for."""
+
+    def writer(self) -> BlobWriter: ...
+
+    def has(self, sha256: str) -> bool: ...
+
+    def open(self, sha256: str) -> BinaryIO:
+        """Raises NotFound when these bytes are not kept. The reader checks the hash, and evicts what is damaged."""
+        ...
+
+    def total_bytes(self) -> int:
+        """How much is kept."""
+        ...
+
+    def sizes(self) -> dict[str, int]:
+        """Every kept hash with its size."""
+        ...
+
+    def evict(self, sha256: str) -> int:
+        """Give these bytes up; answers how many that were."""
+        ...
+
+    def flush(self) -> None:
+        """Bring everything kept since the last flush to the disk. Raises OSError."""
+        ...
+
+
+class BlobWriter(Protocol):
+    """Receives bytes once and keeps them under their hash, or forgets them."""
+
+    def clone(self, fd: int) -> bool:
+        """Before the first `write`: share the bytes of an open file where the disk can. `write` then only hashes."""
+        ...
+
+    def write(self, chunk: bytes) -> None: ...
+
+    def keep(self) -> str:
+        """Put the bytes aside under their sha256, which is the answer. A second copy of known bytes costs nothing.
+
+        Where there is no room the hash is answered all the same, and `kept` stays False.
+        """
+        ...
+
+    kept: bool
+
+    def discard(self) -> None: ...
+
+
+class OutDir(Protocol):
+    """OUT_DIR on a disk. Opens stay beneath it, links are never followed, only regular files are opened."""
+
+    root: str
+
+    def survey(self, scope: str = "") -> Survey:
+        """One look at everything below `scope`. Entries that vanish meanwhile are simply not there."""
+        ...
+
+    def key(self, path: str) -> StatKey | None:
+        """The key of a regular file, or None when nothing is there. Raises UnsafePath for anything else."""
+        ...
+
+    def take_in(self, path: str, blobs: Blobs | None) -> Intake:
+        """Read a complete file: hash it, tell its mime and, with `blobs`, keep its bytes."""
+        ...
+
+    def open(self, path: str) -> BinaryIO:
+        """Open for reading. Raises NotFound, or UnsafePath for links, FIFOs, devices, sockets and folders."""
+        ...
+
+    def write_whole(self, path: str, chunks: Iterable[bytes], *, sha256: str | None = None) -> StatKey:
+        """Write under a temporary name, sync, then rename. With `sha256`, bytes of another hash change nothing.
+
+        Raises UnsafePath, or ValueError when the hash differs.
+        """
+        ...
+
+    def put_back(self, path: str, chunks: Iterable[bytes], *, sha256: str, over: StatKey | None) -> StatKey:
+        """Like `write_whole`, but only over the file with this key, or with None where nothing stands.
+
+        Raises FileExistsError when something else stands there by now.
+        """
+        ...

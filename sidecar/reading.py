@@ -1,0 +1,248 @@
+"""What stands at a path, as bytes, text or blocks: the common ground of read and fetch."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import time
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import orjson
+
+from sidecar.core import limits
+from sidecar.core.artifacts import Artifact, describe
+from sidecar.core.blocks import iso
+from sidecar.core.citations import extract
+from sidecar.core.errors import NotFound
+from sidecar.core.mime import is_text, is_textual, mime_by_name, mime_of
+from sidecar.core.paths import FilePath
+from sidecar.looking import Looker
+from sidecar.ports import OutDir
+from sidecar.rehost import Missing, Rehoster
+from sidecar.workspace import Workspace
+
+FEW_BLOCKS = 16  # that many are read faster than a thread is asked to
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """A file's content as far as an answer may carry it.
+
+    `form` is `text`, `base64`, `bare` for what stays in its file, or `unread` when only its size was asked.
+    `lines` says which lines of how many were cut out, as in `3-4/7`; `next_line` is where reading goes on after a cut.
+    """
+
+    path: FilePath
+    mime: str
+    size_bytes: int
+    form: Literal["text", "base64", "bare", "unread"]
+    text: str = ""
+    packed: str = ""
+    truncated: bool = False
+    lines: str | None = None
+    next_line: int | None = None
+
+    @property
+    def tokens(self) -> int:
+        """A quarter of the bytes: rounded up for text, down for what is none (spec section 12)."""
+        if self.form == "text":
+            return count_tokens(self.text)
+        return -(-self.size_bytes // 4) if self.form == "unread" and is_textual(self.mime) else self.size_bytes // 4
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Which part of a text is asked for: lines from `start`, `count` of them, at most `max_bytes`."""
+
+    start: int = 1
+    count: int | None = None
+    max_bytes: int = limits.INLINE_TEXT_BYTES
+
+    @property
+    def is_whole(self) -> bool:
+        return self.start == 1 and self.count is None
+
+
+def count_tokens(text: str) -> int:
+    """The one token count of the product: a quarter of the UTF-8 bytes, rounded up (spec section 12)."""
+    return -(-len(text.encode("utf-8", "surrogatepass")) // 4)
+
+
+class Reader:
+    """Reads files of OUT_DIR and texts of the timeline."""
+
+    def __init__(self, workspace: Workspace, looker: Looker, rehoster: Rehoster, outdir: OutDir) -> None:
+        self._workspace = workspace
+        self._looker = looker
+        self._rehoster = rehoster
+        self._outdir = outdir
+
+    async def file(self, path: FilePath, window: Window) -> Content | Missing:
+        """The content of a file, brought back first when it is absent. Raises UnsafePath for links and the like."""
+        if self._looker.registers(path) or await self._looker.look_at(path) is None:
+            brought = await self._rehoster.rehost(path)
+            if isinstance(brought, Missing):
+                return brought
+        try:
+            return await self._looker.off_loop(self._read, path, window)
+        except NotFound:
+            return Missing("gone")
+
+    async def told(self, path: FilePath) -> Content | None:
+        """The text of a display artifact that never was a file: it is answered from the timeline, and stays no file."""
+        artifact = self._workspace.artifact(path)
+        if artifact is None or artifact.on_disk or not artifact.versions or artifact.latest.seen:
+            return None
+        held = await self._rehoster.inline(artifact.latest) if "text" in artifact.latest.blocks else None
+        if held is None or await self._looker.look_at(path) is not None:
+            return None
+        mime = artifact.latest.facts.get("mime") or mime_of(path.physical, held[: 4 * limits.KIB])
+        return _cut_bytes(path, mime, len(held), held, limits.INLINE_TEXT_BYTES)
+
+    async def known_size(self, path: FilePath) -> Content | Missing:
+        """What is known of a file without bringing it: its size and type. Raises UnsafePath."""
+        key = await self._looker.look_at(path)
+        artifact = self._workspace.artifact(path)
+        if artifact is not None and artifact.versions:
+            record = describe(artifact, {})
+            if key is None and "size_bytes" not in record:
+                return Missing("not_hosted")
+            return Content(path, record["mime"], record.get("size_bytes", key.size if key else 0), "unread")
+        if key is None:
+            return Missing("unknown")
+        return Content(path, mime_by_name(path.physical), key.size, "unread")
+
+    async def unregistered(self, path: FilePath) -> dict[str, Any] | None:
+        """Look at a file that is no artifact yet. It becomes one, or its record is answered when it is readable only.
+
+        None when it became one, when nothing is there, or when somebody still writes to it. Raises UnsafePath.
+        """
+        key = await self._looker.look_at(path)
+        if key is None or self._workspace.artifact(path) is not None or self._looker.registers(path):
+            return None
+        sha256, mime = await self._looker.off_loop(self._fingerprint, path)
+        record: dict[str, Any] = {
+            "artifact_path": path.logical,
+            "physical_path": path.physical,
+            **({"turn_id": path.turn_id} if path.turn_id else {}),
+            "kind": "file",
+            "mime": mime,
+            "visibility": "external",
+            "edited": False,
+            "version": 1,
+            "origin": "seen",
+            "on_disk": True,
+            "hidden": False,
+            "size_bytes": key.size,
+            "ts": iso(key.mtime_ns / 1e9),
+            "sources_used": [],
+        }
+        return record | ({"sha256": sha256} if sha256 is not None else {})
+
+    def now(self) -> str:
+        return iso(time.time())
+
+    async def texts(self, logical: str) -> list[tuple[int, dict[str, Any]]]:
+        """The blocks at a path that is no file with their numbers, oldest first."""
+        numbers = self._workspace.timeline.at(logical)
+        if not numbers:
+            return []
+        bodies = self._workspace.bodies_now(numbers) if len(numbers) <= FEW_BLOCKS else None
+        if bodies is None:
+            bodies = await self._looker.off_loop(self._workspace.bodies, list(numbers))
+        return [(number, orjson.loads(body)) for number, body in zip(numbers, bodies, strict=True)]
+
+    def sources_used(self, artifact: Artifact | None, content: Content) -> list[int]:
+        """The sources cited in a text, ascending; what was told of the artifact wins over what is found in it."""
+        told = artifact.latest.facts.get("sources_used") if artifact is not None and artifact.versions else None
+        if isinstance(told, list):
+            return sorted({sid for sid in told if isinstance(sid, int)})
+        if content.form != "text":
+            return []
+        return extract(content.text, content.mime, self._workspace.pool.sids)
+
+    def record(self, artifact: Artifact) -> dict[str, Any]:
+        """The artifact record as the wire has it, whole."""
+        return describe(artifact, self._workspace.timeline.tools)
+
+    def _fingerprint(self, path: FilePath) -> tuple[str | None, str]:
+        with self._outdir.open(path.physical) as stream:
+            head = stream.read(4 * limits.KIB)
+            mime = mime_of(path.physical, head)
+            if stream.seek(0, 2) > limits.HASHED_BYTES:
+                return None, mime
+            stream.seek(0)
+            return hashlib.file_digest(stream, "sha256").hexdigest(), mime
+
+    def _read(self, path: FilePath, window: Window) -> Content:
+        with self._outdir.open(path.physical) as stream:
+            head = stream.read(4 * limits.KIB)
+            mime = self._mime(path, head)
+            size = stream.seek(0, 2)
+            stream.seek(0)
+            if (mime.startswith("image/") and mime != "image/svg+xml") or mime == "application/pdf":
+                if size > limits.INLINE_BASE64_BYTES:
+                    return Content(path, mime, size, "bare", truncated=True)
+                return Content(path, mime, size, "base64", packed=base64.b64encode(stream.read()).decode())
+            if not is_text(head) and size:
+                return Content(path, mime, size, "bare")
+            if window.is_whole:
+                return _cut_bytes(path, mime, size, stream.read(window.max_bytes + 4), window.max_bytes)
+            return _cut_lines(path, mime, size, stream, window)
+
+    def _mime(self, path: FilePath, head: bytes) -> str:
+        artifact = self._workspace.artifact(path)
+        told = artifact.latest.facts.get("mime") if artifact is not None and artifact.versions else None
+        return told or mime_of(path.physical, head)
+
+
+def _cut_bytes(path: FilePath, mime: str, size: int, head: bytes, max_bytes: int) -> Content:
+    whole = len(head) <= max_bytes
+    kept = head if whole else head[:max_bytes]
+    text = _decode(kept, whole=whole)
+    if text is None:
+        return Content(path, mime, size, "bare")
+    if whole:
+        return Content(path, mime, size, "text", text=text)
+    # Reading goes on with the line that was cut, unless it is the only one: then it would be cut again.
+    return Content(path, mime, size, "text", text=text, truncated=True, next_line=max(text.count("\n") + 1, 2))
+
+
+def _cut_lines(path: FilePath, mime: str, size: int, stream: Any, window: Window) -> Content:
+    """Lines are counted to the end, so that an answer can say how many there are; only the window is held."""
+    wanted: list[bytes] = []
+    taken = total = 0
+    last = window.start + (window.count or 2**53) - 1
+    truncated = False
+    fresh = True
+    while piece := stream.readline(limits.MIB):  # a line may be as long as the file
+        total += fresh
+        fresh = piece.endswith(b"\n")
+        if window.start <= total <= last and not truncated:
+            truncated = taken + len(piece) > window.max_bytes
+            if not truncated:
+                wanted.append(piece)
+            elif not wanted:
+                wanted.append(piece[: window.max_bytes])  # a line longer than the answer may be is shown in part
+            taken += len(piece)
+    text = _decode(b"".join(wanted), whole=not truncated)
+    if text is None:
+        return Content(path, mime, size, "bare")
+    end = window.start + text.count("\n") - (1 if text.endswith("\n") or not text else 0)
+    return Content(
+        path, mime, size, "text", text=text, truncated=truncated,
+        lines=f"{window.start}-{end}/{total}", next_line=end + 1 if truncated else None,
+    )  # fmt: skip
+
+
+def _decode(held: bytes, *, whole: bool) -> str | None:
+    """UTF-8 without NUL is text; a cut may fall inside a character, which then is left for the next read."""
+    if b"\0" in held:
+        return None
+    try:
+        return held.decode()
+    except UnicodeDecodeError as fault:
+        if not whole and fault.start >= len(held) - 3:
+            return held[: fault.start].decode()
+        return None

@@ -1,0 +1,1 @@
+"""How one talks to the daemon."""

@@ -1,0 +1,297 @@
+"""One client and its bytes: read, take apart, dispatch, answer, and never more than a fair share of the loop.
+
+A batch of messages is handled at once and leaves in one write. A client that sends faster than it can be served, has
+too much under way, or does not read its answers is not read any further until that has changed; nobody else notices.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Iterable
+from time import perf_counter
+
+import orjson
+
+from protocol.notices import NOTICES
+from sidecar.server.asking import Questions
+from sidecar.server.caller import Client
+from sidecar.server.dispatch import Dispatch
+from sidecar.server.failures import invalid_request
+from sidecar.server.framing import FrameReader, FramingFault
+from sidecar.server.outbox import Outbox
+from sidecar.server.parsing import TooManyValues
+from sidecar.server.patience import FrameDeadline, Glances
+from sidecar.server.peer import Peer
+from sidecar.server.service import Service
+
+log = logging.getLogger("sidecar.connection")
+
+
+class Connection(asyncio.Protocol):
+    """One client, from connecting to the end of its transport. `gone` is set when both are over."""
+
+    def __init__(self, service: Service, role: str, peer: Peer) -> None:
+        self.client = Client(next(service.numbers), role, peer)
+        self.questions = Questions()
+        self.gone = asyncio.Event()
+        self._service = service
+        self._bounds = bounds = service.bounds
+        self._loop = asyncio.get_running_loop()
+        self._frames = FrameReader(header_bytes=bounds.header_bytes, body_bytes=bounds.message_bytes)
+        self._outbox = Outbox(self._loop, soft=bounds.soft_bytes, hard=bounds.hard_bytes)
+        self._dispatch = Dispatch(service, self.client, self)
+        self._tap = service.tap
+        self._inbox: deque[bytes] = deque()
+        self._transport: asyncio.Transport | None = None
+        self._work_is_near = False
+        self._blocked = False  # the first message of the inbox waits until something under way has ended
+        self._reading = True
+        self._fault = ""  # what was wrong with the stream; after it nothing more is read
+        self._ended = False  # the client sends nothing more, and still reads
+        self._leaving = False
+        self._deadline = FrameDeadline(self._loop, bounds.frame_seconds, self._frame_is_late)
+        self._glances = Glances(self._loop, bounds.glance_seconds, needed=self._unread_work, gone=self._cut_off)
+        self._linger: asyncio.TimerHandle | None = None
+
+    # What the transport calls.
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        if self._leaving:  # the daemon ended while the client came in
+            transport.abort()
+        self._outbox.open(transport)
+        self._glances.open(transport)
+        self.client.synced = self._service.revision()
+        log.info("client=%d role=%s pid=%d connected", self.client.id, self.client.role, self.client.peer.pid)
+        self._service.joined(self)
+
+    def data_received(self, data: bytes) -> None:
+        if self._leaving:
+            return
+        bodies: Iterable[bytes]
+        try:
+            bodies = self._frames.feed(data)
+        except FramingFault as fault:
+            bodies, self._fault = fault.bodies, fault.sentence
+        if self._tap is not None:
+            for body in bodies:
+                self._tap(self.client, "in", body)
+        self._inbox.extend(bodies)
+        self._time_frame(begun_anew=bool(bodies))
+        if not self._work_is_near:
+            self._work()
+
+    def eof_received(self) -> bool:
+        """A client that only closed its way out still gets its answers; one that is gone needs none."""
+        self._ended = True
+        if self._leaving or self._glances.see_gone():
+            return False
+        self._settle()
+        return True
+
+    def pause_writing(self) -> None:
+        self._outbox.choked = True
+
+    def resume_writing(self) -> None:
+        self._outbox.choked = False
+        self._tell_of_dropped_events()
+        self._work_soon()
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - why it ended makes no difference
+        self._transport = None
+        self._inbox.clear()
+        for part in (self._outbox, self._deadline, self._glances, self._dispatch, self.questions):
+            part.close()
+        if self._linger is not None:
+            self._linger.cancel()
+        for farewell in self.client.farewells:
+            try:
+                farewell()
+            except Exception:
+                log.exception("client=%d a farewell failed", self.client.id)
+        self.client.farewells.clear()
+        self._service.log.flush()
+        log.info("client=%d role=%s gone", self.client.id, self.client.role)
+        self._service.left(self)
+        self.gone.set()
+
+    # What the rest of the daemon calls.
+
+    @property
+    def working(self) -> bool:
+        """Whether a request of this client is under way."""
+        return bool(self._dispatch.running) or bool(self._inbox)
+
+    @property
+    def queued(self) -> int:
+        """Bytes the client has not read yet."""
+        return self._outbox.queued
+
+    def send(self, *chunks: bytes) -> None:
+        """Send one message, whatever waits already."""
+        size = len(chunks[0]) if len(chunks) == 1 else sum(map(len, chunks))
+        self._outbox.put(b"Content-Length: %d\r\n\r\n" % size, *chunks)
+        if self._tap is not None:
+            self._tap(self.client, "out", b"".join(chunks))
+
+    def post(self, method: str, params: bytes) -> None:
+        """Send a notification, whatever waits already."""
+        self.send(_notification(method, params))
+
+    def notify(self, method: str, params: bytes) -> bool:
+        """Send an event, or leave it out when the client is far behind; it is told so once it has caught up."""
+        body = _notification(method, params)
+        sent = self._outbox.offer(b"Content-Length: %d\r\n\r\n" % len(body), body)
+        if sent and self._tap is not None:
+            self._tap(self.client, "out", body)
+        return sent
+
+    async def retire(self, *, within: float) -> None:
+        """Refuse new requests, let those under way end, give up the rest after `within` seconds, and close."""
+        self._dispatch.retire()
+        tasks = {caller.task for caller in self._dispatch.running.values() if caller.task is not None}
+        if tasks:
+            _, late = await asyncio.wait(tasks, timeout=within)
+            if late:
+                self._dispatch.hurry()
+                await asyncio.wait(late, timeout=within)
+        self._close()
+        if self._transport is not None:
+            await self.gone.wait()
+
+    # What the dispatch calls.
+
+    def finished(self) -> None:
+        """Something under way has ended, so there may be room for another."""
+        if (self._blocked and not self._dispatch.full) or self._ended:
+            self._blocked = False
+            self._work_soon()
+
+    def leave(self) -> None:
+        """The client said `exit`: the session ends, and the daemon does not."""
+        self._close()
+
+    def _work_soon(self) -> None:
+        if not self._work_is_near and self._transport is not None:
+            self._work_is_near = True
+            self._loop.call_soon(self._work)
+
+    def _work(self) -> None:
+        """Handle what has arrived, but not so much at once that another client would notice."""
+        self._work_is_near = False
+        inbox, outbox, dispatch = self._inbox, self._outbox, self._dispatch
+        outbox.hold()
+        until = perf_counter() + self._bounds.seconds_at_once
+        try:
+            for _ in range(self._bounds.messages_at_once):
+                if not inbox or outbox.choked or self._blocked:
+                    break
+                body = inbox.popleft()
+                if not dispatch.take(body):
+                    inbox.appendleft(body)
+                    self._blocked = True
+                if perf_counter() > until:
+                    break
+        except TooManyValues as many:
+            self._fault = str(many)
+            inbox.clear()
+        except Exception:
+            # The dispatch answers for all that handlers do, so this is a fault of ours; it costs this client only.
+            log.exception("client=%d cut off", self.client.id)
+            self._cut_off()
+        outbox.flush()
+        self._settle()
+
+    def _settle(self) -> None:
+        """After each batch: read on, or wait, or end."""
+        if self._transport is None or self._leaving:
+            return
+        waiting, stuck = bool(self._inbox), self._blocked or self._outbox.choked
+        if waiting and not stuck:
+            self._work_soon()
+        elif self._fault and not waiting:
+            self._give_up(self._fault)
+            return
+        elif self._ended and not waiting and not self._dispatch.running:
+            self._leaving = True
+            self._outbox.flush()
+            self._transport.close()  # after what is queued was read, however long that takes
+            return
+        self._read(not waiting and not stuck and not self._fault and not self._ended)
+
+    def _read(self, wanted: bool) -> None:
+        if self._transport is None:
+            return
+        if wanted and not self._reading:
+            self._reading = True
+            self._time_frame(begun_anew=True)  # the pause was ours
+            self._transport.resume_reading()
+        elif self._reading and not wanted:
+            self._reading = False
+            self._deadline.end()
+            if not self._ended:
+                self._transport.pause_reading()
+        if self._unread_work():
+            self._glances.begin()
+
+    def _unread_work(self) -> bool:
+        return not self._reading and bool(self._dispatch.running)
+
+    def _time_frame(self, *, begun_anew: bool) -> None:
+        if not self._frames.midway:
+            self._deadline.end()
+        elif begun_anew:
+            self._deadline.begin()
+        else:
+            self._deadline.more()
+
+    def _frame_is_late(self) -> None:
+        self._give_up(f"a message took longer than {self._bounds.frame_seconds:g} seconds to arrive")
+
+    def _give_up(self, sentence: str) -> None:
+        """Say what is wrong and end. What the client still sends is read and dropped, so that it gets to hear it."""
+        log.warning("client=%d role=%s given up: %s", self.client.id, self.client.role, sentence)
+        error = invalid_request(sentence).error()
+        self.send(orjson.dumps({"jsonrpc": "2.0", "id": None, "error": error}))
+        self._part()
+        if self._transport is not None and not self._ended:
+            self._transport.write_eof()
+            self._transport.resume_reading()
+        elif self._transport is not None:
+            self._transport.close()
+
+    def _close(self) -> None:
+        """Send what is queued and close."""
+        self._part()
+        if self._transport is not None:
+            self._transport.close()
+
+    def _part(self) -> None:
+        """Take and give no more. A client that does not let go is cut off after a while."""
+        self._leaving = True
+        self._inbox.clear()
+        self._deadline.close()
+        self._outbox.flush()
+        self._outbox.close()
+        if self._transport is not None:
+            self._linger = self._loop.call_later(self._bounds.linger_seconds, self._cut_off)
+
+    def _cut_off(self) -> None:
+        if self._transport is not None:
+            self._transport.abort()
+
+    def _tell_of_dropped_events(self) -> None:
+        """Once for all that were dropped, so that the client asks `workspace/changes` for them."""
+        if (count := self._outbox.dropped) == 0:
+            return
+        self._outbox.dropped = 0
+        notice = {"code": "events_dropped", "message": NOTICES["events_dropped"].sentence, "count": count}
+        payload = {"notice": notice, "revision": self._service.revision()}
+        self.post("notice/posted", orjson.dumps(payload))
+
+
+def _notification(method: str, params: bytes) -> bytes:
+    return b'{"jsonrpc":"2.0","method":"%b","params":%b}' % (method.encode(), params)

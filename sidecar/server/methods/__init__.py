@@ -1,0 +1,44 @@
+"""The handlers, one module per noun, and the table that names them.
+
+A handler takes the services, the caller and its params, and answers what the protocol's result says. It decides nothing
+that a client in another language would have to know.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from sidecar.server.methods import artifact, call, citations, contents, fetching, sources, timeline, turn, workspace
+from sidecar.services import Services
+
+METHODS: dict[str, Callable[..., Any]] = {
+    "workspace/status": workspace.status,
+    "workspace/sync": workspace.sync,
+    "workspace/changes": workspace.changes,
+    "turn/begin": turn.begin,
+    "call/begin": call.begin,
+    "call/end": call.end,
+    "artifact/resolve": artifact.resolve,
+    "artifact/list": artifact.list_artifacts,
+    "artifact/versions": artifact.versions,
+    "artifact/search": artifact.search,
+    "artifact/read": contents.read,
+    "artifact/fetch": fetching.fetch,
+    "artifact/rehost": contents.rehost,
+    "sources/merge": sources.merge,
+    "sources/list": sources.list_sources,
+    "sources/render": sources.render,
+    "citations/extract": citations.extract,
+    "citations/replace": citations.replace,
+    "citations/stream": citations.stream,
+    "timeline/append": timeline.append,
+    "timeline/blocks": timeline.blocks,
+    "timeline/flush": timeline.flush,
+}
+
+
+def handlers(services: Services) -> dict[str, Callable[..., Any]]:
+    """The table with the services put in."""
+    return {method: partial(handler, services) for method, handler in METHODS.items()}

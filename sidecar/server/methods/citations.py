@@ -1,0 +1,106 @@
+"""Citations in a text: `[[S:1,3-5]]` and their kin."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from protocol.requests.citations import ExtractParams, ReplaceParams, StreamParams
+from sidecar.core import citations, limits
+from sidecar.core.errors import TooLarge
+from sidecar.server.caller import Caller
+from sidecar.server.methods.seeing import rows_for
+from sidecar.services import Services
+
+T = TypeVar("T")
+SHORT_CHARS = 64 * limits.KIB
+
+
+@dataclass(frozen=True, slots=True)
+class PoolLinks:
+    """The pool as links. Only web addresses become links: a file's row is named, not linked."""
+
+    rows: Mapping[int, dict[str, Any]]
+    sids: Sequence[int]
+    sees: Callable[[dict[str, Any]], bool]
+
+    def link(self, sid: int) -> citations.Link | None:
+        row = self.rows.get(sid)
+        if row is None or not self.sees(row):
+            return None
+        url = row.get("url")
+        is_web = isinstance(url, str) and url and row.get("source_type") not in ("file", "attachment")
+        title = row.get("title") or url or row.get("artifact_path") or f"Source {sid}"
+        return citations.Link(str(title), url if is_web else None)
+
+
+def _links(services: Services, role: str) -> PoolLinks:
+    """The pool as it stands now: rows are replaced when they change, so a copy of the table is a snapshot."""
+    workspace = services.workspace
+    pool = workspace.pool
+    return PoolLinks(dict(pool.rows.durable), tuple(pool.sids), lambda row: bool(rows_for(role, workspace, [row])))
+
+
+async def _run(services: Services, text: str, work: Callable[[], T]) -> T:
+    """A long text is looked through off the loop."""
+    return work() if len(text) <= SHORT_CHARS else await services.looker.search(work)
+
+
+async def extract(services: Services, _: Caller, params: ExtractParams) -> dict[str, Any]:
+    sids = tuple(services.workspace.pool.sids)
+    return {"sids": await _run(services, params.text, lambda: citations.extract(params.text, params.mime, sids))}
+
+
+async def replace(services: Services, caller: Caller, params: ReplaceParams) -> dict[str, Any]:
+    links = _links(services, caller.role)
+    replaced = await _run(services, params.text, lambda: citations.replace(params.text, params.mime, links))
+    return {"text": replaced.text, "sources_used": replaced.sources_used, "unresolved": replaced.unresolved}
+
+
+def stream(services: Services, caller: Caller, params: StreamParams) -> dict[str, Any]:
+    """A stream belongs to its connection; the pool is the one at its first chunk (spec section 6)."""
+    streams = caller.streams
+    _drop_idle(streams, caller.began)
+    open_stream = streams.get(params.stream_id)
+    if open_stream is None:
+        if len(streams) >= limits.STREAMS_PER_CONNECTION:
+            raise TooLarge(
+                params.stream_id, f"at most {limits.STREAMS_PER_CONNECTION} streams are open at once; flush one"
+            )
+        links = _links(services, caller.role)
+        open_stream = streams[params.stream_id] = _Stream(citations.StreamReplacer(params.mime, links))
+    open_stream.touched = caller.began
+    try:
+        text = open_stream.feed(params.chunk)
+        if params.flush:
+            text += open_stream.replacer.flush()
+    except TooLarge:
+        del streams[params.stream_id]  # what it held is of no use any more
+        raise
+    if params.flush:
+        del streams[params.stream_id]
+    return {"text": text, "sources_used": open_stream.replacer.sources_used}
+
+
+@dataclass(slots=True)
+class _Stream:
+    replacer: citations.StreamReplacer
+    touched: float = 0.0
+    taken: int = 0
+    shown: int = 0
+
+    def feed(self, chunk: str) -> str:
+        """Raises TooLarge when more than one message would be held back; JSON is answered at flush and held whole."""
+        self.taken += len(chunk)
+        if self.taken - self.shown > limits.MESSAGE_BYTES:
+            raise TooLarge("stream", "a stream holds back at most one message")
+        text = self.replacer.feed(chunk) if chunk else ""
+        self.shown += len(text)
+        return text
+
+
+def _drop_idle(streams: dict[str, Any], now: float) -> None:
+    for name, stream in list(streams.items()):
+        if now - stream.touched > limits.STREAM_IDLE:
+            del streams[name]

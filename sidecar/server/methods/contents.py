@@ -1,0 +1,342 @@
+"""The contents of artifacts: read them as blocks, fetch them in a program, bring them back."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+
+from protocol.requests.contents import ReadItem, ReadParams, RehostParams
+from sidecar.core import limits
+from sidecar.core.blocks import Defaults, tell
+from sidecar.core.entries import BlockTold, Entry
+from sidecar.core.errors import NotPermitted, Refusal, UnknownTurn
+from sidecar.core.hosting import CUT_FOR, Verbatim, without
+from sidecar.core.notices import Notice, for_selector, notice
+from sidecar.core.paths import FilePath, Path, PoolPath, parse
+from sidecar.reading import Content, Window, count_tokens
+from sidecar.rehost import Missing
+from sidecar.server.caller import Caller
+from sidecar.server.methods.changing import answered_before, stage_answer
+from sidecar.server.methods.seeing import blocks_for, rows_for, sees_logical, sees_path
+from sidecar.services import Services
+
+Answer = dict[str, Any]
+
+
+@dataclass(slots=True)
+class _Found:
+    """What reading one path came to: its line in the status, and its blocks."""
+
+    status: Answer
+    blocks: list[Answer] = field(default_factory=list[Answer])
+    notices: list[Notice] = field(default_factory=list[Notice])
+
+
+async def read(services: Services, caller: Caller, params: ReadParams) -> Answer:
+    """A status of every path first, then the blocks. With a call's id the blocks are told to the timeline."""
+    if params.tool_call_id is not None and caller.role != "runtime":
+        raise NotPermitted("tool_call_id", "this connection is bound to no call")
+    changing = params.tool_call_id is not None  # a plain read changes nothing, and nothing of it is remembered
+    before = await answered_before(services.workspace, caller, params) if changing else None
+    if before is not None:
+        return before
+    items = params.items or [ReadItem(path=text) for text in params.paths or ()]
+    found: list[_Found] = []
+    room = limits.READ_BYTES
+    for item in items:
+        found.append(await _read_one(services, caller, item, params, room))
+        room -= sum(map(_weight, found[-1].blocks))
+    missing = [one.status["path"] for one in found if "missing" in one.status]
+    notices = [said for one in found for said in one.notices]
+    if missing:
+        notices.append(notice("read_paths_missing", missing=missing))
+    status = {
+        "paths": [one.status for one in found],
+        "total_tokens": sum(one.status.get("tokens", 0) for one in found),
+        "missing": missing,
+    }
+    blocks = [] if params.stats_only else [block for one in found for block in one.blocks]
+    answer = {"status": status, "blocks": blocks, "notices": notices}
+    if not changing:
+        return answer
+    before = await answered_before(services.workspace, caller, params)
+    if before is not None:
+        return before  # the same request came twice, and the other one was faster
+    entries = _shown_again(services, params, status, blocks, notices)
+    await stage_answer(services.workspace, caller, params, entries, answer)
+    return answer
+
+
+async def _read_one(services: Services, caller: Caller, item: ReadItem, params: ReadParams, room: int) -> _Found:
+    try:
+        path = parse(item.path)
+        if isinstance(path, FilePath):
+            return await _read_file(services, caller, item, path, params, room)
+        if isinstance(path, PoolPath):
+            return await _read_pool(services, caller, item, path, params, room)
+        return await _read_told(services, caller, item, path, params, room)
+    except Refusal as refusal:
+        if refusal.kind in ("bad_path", "unsafe_path", "not_found"):
+            return _Found({"path": item.path, "missing": refusal.kind})
+        raise
+
+
+async def _read_file(
+    services: Services, caller: Caller, item: ReadItem, path: FilePath, params: ReadParams, room: int
+) -> _Found:
+    workspace = services.workspace
+    if path.logical is None or not sees_path(caller.role, workspace, path):
+        return _Found({"path": item.path, "missing": "not_found"})
+    window = Window(item.line_start, item.line_count, params.max_bytes)
+    only_size = params.stats_only or room <= 0
+    content = await (services.reader.known_size(path) if only_size else services.reader.file(path, window))
+    if isinstance(content, Missing):
+        return _Found({"path": item.path, "missing": content.reason})
+    if not sees_path(caller.role, workspace, path):  # it became known as what it is while it was read
+        return _Found({"path": item.path, "missing": "not_found"})
+    status: Answer = {"path": item.path, "tokens": content.tokens}
+    if content.lines is not None:
+        status["lines"] = content.lines
+    if _is_visible(services, path, content):
+        status["status"] = "exists_in_visible_context"
+        if params.tool_call_id is not None:
+            return _Found(status)  # the agent has it already; a second copy would only cost tokens
+    return _Found(status, _file_blocks(services, path, content))
+
+
+def _weight(block: Answer) -> int:
+    return len(block.get("text") or "") + len(block.get("base64") or "")
+
+
+def _is_visible(services: Services, path: FilePath, content: Content) -> bool:
+    """Whether a block that the agent sees holds the same content."""
+    if content.form != "text" or not content.text or content.lines is not None or path.logical is None:
+        return False
+    artifact = services.workspace.artifact(path)
+    if artifact is None or not artifact.versions:
+        return False
+    shown = services.workspace.shown.get(path.logical)
+    return shown == hashlib.sha256(content.text.encode()).hexdigest()
+
+
+def _file_blocks(services: Services, path: FilePath, content: Content) -> list[Answer]:
+    """The digest block, then the content block where there is content to show (seed 000)."""
+    artifact = services.workspace.artifact(path)
+    record = services.reader.record(artifact) if artifact is not None and artifact.versions else {}
+    facts: Answer = {
+        "artifact_path": path.logical,
+        "physical_path": path.physical,
+        "mime": content.mime,
+        "kind": record.get("kind", "file"),
+        "visibility": record.get("visibility", "external"),
+        "size_bytes": content.size_bytes,
+        **{key: record[key] for key in _DIGEST_FIELDS if record.get(key) not in (None, [])},
+    }
+    used = services.reader.sources_used(artifact, content)
+    if used:
+        facts["sources_used"] = used
+    digest = orjson.dumps(facts).decode()
+    base: Answer = {"type": "react.tool.result", "author": "tool", "path": path.logical, "ts": services.reader.now()}
+    if path.turn_id:
+        base["turn_id"] = path.turn_id
+    blocks: list[Answer] = [
+        {
+            **base,
+            "mime": "application/json",
+            "text": digest,
+            "meta": {"artifact_path": path.logical} | _not_read(content),
+        }
+    ]
+    if content.form in ("text", "base64"):
+        hosting = {key: record[key] for key in ("hosted_uri", "rn", "key") if key in record}
+        meta = {key: value for key, value in facts.items() if key in _CONTENT_META} | hosting | {"digest": digest}
+        meta |= _cut_facts(content)
+        held = {"text": Verbatim(content.text)} if content.form == "text" else {"base64": content.packed}
+        blocks.append({**base, "mime": content.mime, **held, "meta": meta})
+    return blocks
+
+
+_DIGEST_FIELDS = ("channel", "description", "tool_call_id", "edited", "ts", "sha256")
+_CONTENT_META = ("tool_call_id", "artifact_path", "physical_path", "mime", "kind", "visibility", "sources_used")
+
+
+def _not_read(content: Content) -> Answer:
+    """What the digest alone says of content that there was no room for."""
+    if content.form != "unread":
+        return {}
+    return {"truncated": True, "size_bytes": content.size_bytes, "physical_path": content.path.physical}
+
+
+def _cut_facts(content: Content) -> Answer:
+    facts: Answer = {"lines": content.lines} if content.lines is not None else {}
+    if content.truncated:
+        facts |= {"truncated": True, "size_bytes": content.size_bytes, "physical_path": content.path.physical}
+        if content.next_line is not None:
+            facts["next_line"] = content.next_line
+    return facts
+
+
+async def _read_told(
+    services: Services, caller: Caller, item: ReadItem, path: Path, params: ReadParams, room: int
+) -> _Found:
+    logical = path.logical or ""
+    if not sees_logical(caller.role, services.workspace, logical):
+        return _Found({"path": item.path, "missing": "not_found"})
+    blocks = await blocks_for(services, caller.role, logical)
+    if not blocks:
+        return _Found({"path": item.path, "missing": "not_found"})
+    tokens = sum(_block_tokens(block) for block in blocks)
+    status: Answer = {"path": item.path, "tokens": tokens}
+    if not services.workspace.timeline.hidden(logical):
+        status["status"] = "exists_in_visible_context"
+        if params.tool_call_id is not None:
+            return _Found(status)
+    return _Found(status, [_cut_text(block, params.max_bytes if room > 0 else 0) for block in blocks])
+
+
+def _block_tokens(block: Answer) -> int:
+    text = block.get("text")
+    return count_tokens(text) if isinstance(text, str) else len(str(block.get("base64") or "")) * 3 // 16
+
+
+def _cut_text(block: Answer, most: int) -> Answer:
+    text = block.get("text")
+    if not isinstance(text, str) or len(text) * 4 <= most or len(raw := text.encode()) <= most:
+        return block
+    kept = raw[:most].decode("utf-8", "ignore")
+    cut = {"truncated": True, "size_bytes": len(raw), "next_line": kept.count("\n") + 1}
+    return {**block, "text": kept, "meta": {**(block.get("meta") or {}), **cut}}
+
+
+async def _read_pool(
+    services: Services, caller: Caller, item: ReadItem, path: PoolPath, params: ReadParams, room: int
+) -> _Found:
+    """Per web row one text block, per file row the blocks of its file (spec section 8)."""
+    pool = services.workspace.pool
+    selection = path.numbers.select(pool.sids)
+    shown = rows_for(caller.role, services.workspace, (pool.rows.durable[sid] for sid in selection.found))
+    rows = [without(row, CUT_FOR[caller.role]) for row in shown]
+    found = _Found({"path": item.path, "tokens": 0}, [], list(for_selector(path.numbers.malformed, selection.missing)))
+    if not rows:
+        found.status = {"path": item.path, "missing": "not_found"}
+        return found
+    for row in rows:
+        logical = row.get("artifact_path")
+        if isinstance(logical, str):
+            file = await _read_one(
+                services, caller, ReadItem(path=logical), params, room - sum(map(_weight, found.blocks))
+            )
+            found.blocks += file.blocks
+            found.notices += file.notices
+            if "missing" in file.status:
+                found.notices.append(notice("read_paths_missing", missing=[logical]))
+            found.status["tokens"] += file.status.get("tokens", 0)
+        else:
+            text = "\n".join(
+                str(part)
+                for part in (
+                    f"[S:{row['sid']}] {row.get('title') or ''}".rstrip(),
+                    row.get("url"),
+                    row.get("text") or row.get("content"),
+                )
+                if part
+            )
+            block = {
+                "type": "react.tool.result",
+                "author": "tool",
+                "mime": "text/markdown",
+                "ts": services.reader.now(),
+            }
+            found.blocks.append(
+                _cut_text({**block, "path": f"so:sources_pool[{row['sid']}]", "text": text}, params.max_bytes)
+            )
+            found.status["tokens"] += count_tokens(text)
+    return found
+
+
+def _shown_again(
+    services: Services, params: ReadParams, status: Answer, blocks: Sequence[Answer], notices: Sequence[Notice]
+) -> list[Entry]:
+    """What a read with a call's id tells the timeline: its status, what it showed, and what to note.
+
+    These copies make no versions. Hidden blocks at the paths count as shown again, since the newest copy is visible.
+    """
+    workspace = services.workspace
+    call = params.tool_call_id or ""
+    known = workspace.calls.latest(call)
+    turn = known.turn_id if known is not None else workspace.turn_id
+    if not turn:
+        raise UnknownTurn("tool_call_id", "begin a turn first")
+    told = [_result_block(f"tc:{turn}.{call}.result", status, call)]
+    told += [
+        {**block, "turn_id": turn, "meta": {**(block.get("meta") or {}), "tool_call_id": call, "rel": "read"}}
+        for block in blocks
+    ]
+    told += [{**_result_block(f"tc:{turn}.{call}.notice", said, call), "type": "react.notice"} for said in notices]
+    defaults = Defaults(turn, time.time())
+    return [BlockTold(tell(block, defaults)) for block in told]
+
+
+def _result_block(path: str, said: Answer, call: str) -> Answer:
+    meta = {"tool_call_id": call, "rel": "result"}
+    text = orjson.dumps(said).decode()
+    return {
+        "type": "react.tool.result",
+        "author": "tool",
+        "mime": "application/json",
+        "path": path,
+        "text": text,
+        "meta": meta,
+    }
+
+
+async def rehost(services: Services, caller: Caller, params: RehostParams) -> Answer:
+    """As many side by side as the rehoster allows; the answers are in request order."""
+    progress = caller.progress("Bringing files back")
+    done = 0
+
+    async def one(text: str) -> Answer | Missing:
+        nonlocal done
+        outcome = await _rehost_one(services, caller, text)
+        done += 1
+        progress.report(text, 100 * done // len(params.paths))
+        return outcome
+
+    outcomes: list[Answer | Missing] = []
+    for at in range(0, len(params.paths), limits.REHOSTS_AT_ONCE):
+        outcomes += await asyncio.gather(*map(one, params.paths[at : at + limits.REHOSTS_AT_ONCE]))
+    progress.end()
+    pairs = list(zip(params.paths, outcomes, strict=True))
+    return {
+        "rehosted": [{"path": text, **outcome} for text, outcome in pairs if not isinstance(outcome, Missing)],
+        "missing": [
+            {"path": text, "reason": outcome.reason} for text, outcome in pairs if isinstance(outcome, Missing)
+        ],
+        "notices": [],
+    }
+
+
+async def _rehost_one(services: Services, caller: Caller, text: str) -> Answer | Missing:
+    try:
+        path = parse(text)
+    except Refusal as refusal:
+        return Missing("unsafe_path" if refusal.kind == "unsafe_path" else "bad_path")
+    if not isinstance(path, FilePath):
+        return Missing("bad_path")
+    if path.logical is None or not sees_path(caller.role, services.workspace, path):
+        return Missing("unknown")
+    brought = await services.rehoster.rehost(path)
+    if isinstance(brought, Missing):
+        return brought
+    return {
+        "physical_path": path.physical,
+        "size_bytes": brought.size_bytes,
+        "sha256": brought.sha256,
+        "origin": brought.origin,
+    }

@@ -1,0 +1,103 @@
+"""The timeline: append blocks, read them, write the view."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import orjson
+
+from protocol.base import NoParams
+from protocol.requests.timeline import AppendParams, BlocksParams
+from sidecar.core import limits
+from sidecar.core.blocks import FLAGS, HOSTING, PATH, Defaults, Head, Told, tell
+from sidecar.core.entries import BlockTold
+from sidecar.core.errors import NotFound, UnknownTurn
+from sidecar.core.paths import parse
+from sidecar.server.caller import Caller
+from sidecar.server.methods.changing import Decided, answered_before, change
+from sidecar.server.methods.seeing import sees_block, sees_logical
+from sidecar.server.wire import cut_block
+from sidecar.services import Services
+
+BLOCKS_AT_ONCE = 500
+BODIES_AT_ONCE = 32
+PAGE_BYTES = 16 * limits.MIB  # a page ends early rather than being too large to answer
+
+
+async def append(services: Services, caller: Caller, params: AppendParams) -> dict[str, Any]:
+    workspace = services.workspace
+    before = await answered_before(workspace, caller, params)
+    if before is not None:
+        return before
+    told = await _tell_all(params.blocks, Defaults(workspace.turn_id, time.time()))
+
+    def decide() -> Decided:
+        first = workspace.next_block
+        blocks = [
+            {"index": first + at, **({"path": one.head[PATH]} if one.head[PATH] else {})} for at, one in enumerate(told)
+        ]
+        revision = workspace.next_revision + len(told) - 1
+        return [BlockTold(one) for one in told], {"revision": revision, "blocks": blocks}
+
+    return await change(workspace, caller, params, decide)
+
+
+async def _tell_all(blocks: Sequence[Any], defaults: Defaults) -> list[Told]:
+    """Check the blocks, some at a time, so that a long append does not keep the others waiting."""
+    told: list[Told] = []
+    for at in range(0, len(blocks), BLOCKS_AT_ONCE):
+        if at:
+            await asyncio.sleep(0)
+        told += [tell(block, defaults) for block in blocks[at : at + BLOCKS_AT_ONCE]]
+    return told
+
+
+async def blocks(services: Services, caller: Caller, params: BlocksParams) -> dict[str, Any]:
+    """Blocks as they were told; their JSON is spliced in, not parsed, unless a hosting field must be cut out."""
+    workspace, timeline = services.workspace, services.workspace.timeline
+    chosen: Any = range(len(timeline))
+    if params.path is not None:
+        logical = parse(params.path).logical or ""
+        chosen = timeline.at(logical)
+        if caller.role != "runtime" and not (chosen and sees_logical(caller.role, workspace, logical)):
+            raise NotFound(params.path)  # what is internal and what is not there are told alike
+    if params.turn_id is not None:
+        if not timeline.knows(params.turn_id) and params.turn_id not in workspace.turns.durable:
+            raise UnknownTurn(params.turn_id)
+        of_turn = timeline.of_turn(params.turn_id)
+        chosen = of_turn if params.path is None else sorted({*chosen} & {*of_turn})
+    end, revision = len(timeline), workspace.revision  # blocks that come while bodies are fetched are of the next page
+    numbers = _page(services, caller.role, chosen, since=params.since, limit=params.limit)
+    spliced: list[orjson.Fragment] = []
+    budget = PAGE_BYTES
+    for at in range(0, len(numbers), BODIES_AT_ONCE):
+        some = numbers[at : at + BODIES_AT_ONCE]
+        for number, body in zip(some, await services.looker.off_loop(workspace.bodies, some), strict=True):
+            if spliced and len(body) > budget:
+                return {"blocks": spliced, "next_since": number, "revision": revision}
+            budget -= len(body)
+            spliced.append(orjson.Fragment(_for_role(timeline.heads[number], body, caller.role)))
+    after = numbers[-1] + 1 if len(numbers) == params.limit else end
+    return {"blocks": spliced, "next_since": max(after, params.since), "revision": revision}
+
+
+def _for_role(head: Head, body: bytes, role: str) -> bytes:
+    return cut_block(body, role) if head[FLAGS] & HOSTING else body
+
+
+def _page(services: Services, role: str, chosen: Any, *, since: int, limit: int) -> list[int]:
+    numbers: list[int] = []
+    for number in chosen[since:] if isinstance(chosen, range) else chosen:
+        if number >= since and sees_block(role, services.workspace, number):
+            numbers.append(number)
+            if len(numbers) == limit:
+                break
+    return numbers
+
+
+async def flush(services: Services, caller: Caller, _: NoParams) -> dict[str, Any]:
+    caller.progress("Writing timeline.json")
+    return {"files": await services.views.flush()}

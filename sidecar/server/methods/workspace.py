@@ -1,0 +1,111 @@
+"""The workspace as a whole: how it is, what is new in it, what changed since."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from protocol.base import NoParams
+from protocol.requests.workspace import ChangesParams, SyncParams
+from sidecar.core.blocks import iso
+from sidecar.core.changelog import Change
+from sidecar.server.caller import Caller
+from sidecar.server.methods.seeing import sees_block, sees_logical
+from sidecar.services import Services
+
+
+def status(services: Services, _: Caller, __: NoParams) -> dict[str, Any]:
+    workspace = services.workspace
+    answer: dict[str, Any] = {
+        "revision": workspace.revision,
+        "out_dir": services.outdir.root,
+        "conversation": workspace.facts.get("conversation", {}),
+        "counts": {
+            "turns": len(workspace.turn_ids),
+            "blocks": len(workspace.timeline),
+            "artifacts": len(workspace.artifacts),
+            "sources": len(workspace.pool),
+            "versions": sum(len(artifact.versions) for artifact in workspace.artifacts),
+        },
+        "watcher": {**services.watch_state(), "over_limit": services.looker.over_limit},
+        "store": services.store_state(),
+        "clients": services.clients(),
+        "uptime_seconds": services.uptime(),
+    }
+    if services.looker.last_look:
+        answer["watcher"]["last_look"] = iso(services.looker.last_look)
+    if workspace.durable_turn_id:
+        answer["turn_id"] = workspace.durable_turn_id
+    return answer
+
+
+async def sync(services: Services, caller: Caller, params: SyncParams) -> dict[str, Any]:
+    workspace = services.workspace
+    progress = caller.progress("Looking at OUT_DIR")
+    since = caller.synced if params.since is None else params.since
+    await services.looker.look("")
+    progress.end()
+    reached = workspace.log.reaches(since, workspace.revision)
+    changes = workspace.log.listed(since if reached else 0)
+    artifacts, sources = _registered(services, caller.role, changes)
+    caller.synced = workspace.revision
+    answer: dict[str, Any] = {
+        "revision": workspace.revision,
+        "artifacts": artifacts,
+        "sources": sources,
+        "unsettled": sorted(services.looker.busy),
+    }
+    return answer | ({"truncated": True} if services.looker.over_limit or not reached else {})
+
+
+def _registered(services: Services, role: str, changes: Any) -> tuple[list[str], list[int]]:
+    workspace = services.workspace
+    paths: dict[str, None] = {}
+    sids: dict[int, None] = {}
+    for _, kind, about in changes:
+        if kind == "artifact" and sees_logical(role, workspace, about):
+            paths[about] = None
+        elif kind == "source":
+            row = workspace.pool.get(about) or {}
+            if sees_logical(role, workspace, str(row.get("artifact_path") or "")):
+                sids[about] = None
+    return list(paths), sorted(sids)
+
+
+def changes(services: Services, caller: Caller, params: ChangesParams) -> dict[str, Any]:
+    workspace = services.workspace
+    if not workspace.log.reaches(params.since, workspace.revision):
+        return {"revision": workspace.revision, "fresh": True, "changes": []}
+    page: list[dict[str, Any]] = []
+    last = 0
+    for change in workspace.log.since(params.since, workspace.timeline):
+        # Changes of one revision stay on one page, since a client goes on from a revision.
+        if len(page) >= params.limit and change.revision != last:
+            break
+        last = change.revision
+        if _is_shown(services, caller.role, change):
+            page.append(_shown(change))
+    return {"revision": workspace.revision, "fresh": False, "changes": page}
+
+
+def _is_shown(services: Services, role: str, change: Change) -> bool:
+    workspace = services.workspace
+    match change.kind:
+        case "artifact":
+            return sees_logical(role, workspace, str(change.about))
+        case "block":
+            return sees_block(role, workspace, int(change.about))
+        case "source":
+            row = workspace.pool.get(int(change.about)) or {}
+            return sees_logical(role, workspace, str(row.get("artifact_path") or ""))
+        case "notice":
+            return True
+
+
+_FIELD = {"artifact": "path", "source": "sid", "block": "index"}
+
+
+def _shown(change: Change) -> dict[str, Any]:
+    shown: dict[str, Any] = {"revision": change.revision, "kind": change.kind}
+    if change.kind in _FIELD:
+        shown[_FIELD[change.kind]] = change.about
+    return shown

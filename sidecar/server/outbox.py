@@ -1,0 +1,101 @@
+"""What one client has not been sent yet, and what happens when it does not read.
+
+Answers of one batch leave in one write. Above `soft` bytes queued the connection takes no more requests of that client
+and events to it are dropped; above `hard` it is cut off. So a client that stops reading costs bounded memory, and no
+other client's time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+LARGE_BYTES = 64 * 1024  # a body of this size is handed over by itself, which saves a copy of it
+FLUSH_BYTES = 256 * 1024  # a batch that has grown to this size does not wait for its end
+
+
+class Outbox:
+    """The way out to one client. Everything is called on the loop's thread and nothing waits."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, *, soft: int, hard: int) -> None:
+        self._loop = loop
+        self._soft = soft
+        self._hard = hard
+        self._transport: asyncio.Transport | None = None
+        self._chunks: list[bytes] = []
+        self._bytes = 0
+        self._flush_is_near = False
+        self.choked = False  # above `soft`, until the client has read most of it
+        self.dropped = 0  # events left out since the client was last told of it
+
+    @property
+    def queued(self) -> int:
+        """Bytes that the client has not read, as far as the daemon can see."""
+        return 0 if self._transport is None else self._bytes + self._transport.get_write_buffer_size()
+
+    def open(self, transport: asyncio.Transport) -> None:
+        """Begin to send. The transport tells its protocol when `choked` is to change."""
+        transport.set_write_buffer_limits(high=self._soft, low=self._soft // 4)
+        self._transport = transport
+
+    def close(self) -> None:
+        """Nothing is sent from here on; what was put and not flushed is forgotten."""
+        self._transport = None
+        self._chunks.clear()
+        self._bytes = 0
+
+    def hold(self) -> None:
+        """A flush will follow at the end of this batch, so that no put needs to order one."""
+        self._flush_is_near = True
+
+    def put(self, *chunks: bytes) -> None:
+        """Queue the chunks of one frame. A client that is above `hard` already is cut off instead."""
+        if self._transport is None:
+            return
+        if self.choked and self.queued > self._hard:
+            self._transport.abort()
+            self.close()
+            return
+        self._chunks += chunks
+        for chunk in chunks:
+            self._bytes += len(chunk)
+        if self._bytes > FLUSH_BYTES:
+            self._write()
+        elif not self._flush_is_near:
+            self._flush_is_near = True
+            self._loop.call_soon(self.flush)
+
+    def offer(self, *chunks: bytes) -> bool:
+        """Queue the chunks, or drop and count them when the client is behind. The answer says which."""
+        if self.choked:
+            self.dropped += 1
+            return False
+        self.put(*chunks)
+        return True
+
+    def flush(self) -> None:
+        """Hand everything to the transport."""
+        self._flush_is_near = False
+        if self._chunks:
+            self._write()
+
+    def _write(self) -> None:
+        chunks, size = self._chunks, self._bytes
+        self._chunks, self._bytes = [], 0
+        if self._transport is None:
+            return
+        if size < LARGE_BYTES:
+            self._transport.write(b"".join(chunks))
+            return
+        small: list[bytes] = []
+        for chunk in chunks:
+            if len(chunk) < LARGE_BYTES:
+                small.append(chunk)
+                continue
+            self._send(small)
+            small = []
+            self._transport.write(memoryview(chunk))
+        self._send(small)
+
+    def _send(self, chunks: list[bytes]) -> None:
+        if chunks and self._transport is not None:
+            self._transport.write(b"".join(chunks))

@@ -1,0 +1,101 @@
+"""How long a client may keep the daemon waiting, and how it is noticed that there is none any more."""
+
+from __future__ import annotations
+
+import asyncio
+import select
+from collections.abc import Callable
+
+
+class FrameDeadline:
+    """A frame has so many seconds from its first byte to its last, and a stream of slow frames has them for each.
+
+    One timer serves many frames: it is not moved, it looks again.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, seconds: float, late: Callable[[], None]) -> None:
+        self._loop = loop
+        self._seconds = seconds
+        self._late = late
+        self._began: float | None = None
+        self._timer: asyncio.TimerHandle | None = None
+
+    def begin(self) -> None:
+        """A frame has begun."""
+        self._began = self._loop.time()
+        if self._timer is None:
+            self._timer = self._loop.call_later(self._seconds, self._look)
+
+    def more(self) -> None:
+        """More of a frame has come; it counts from the first time."""
+        if self._began is None:
+            self.begin()
+
+    def end(self) -> None:
+        """No frame is unfinished."""
+        self._began = None
+
+    def close(self) -> None:
+        self._began = None
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _look(self) -> None:
+        self._timer = None
+        if self._began is None:
+            return
+        left = self._began + self._seconds - self._loop.time()
+        if left > 0:
+            self._timer = self._loop.call_later(left, self._look)
+        else:
+            self._late()
+
+
+class Glances:
+    """Looks now and then whether the other end still exists.
+
+    While a client is not being read nobody tells us that it is gone, and its work would go on for nothing.
+    """
+
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, seconds: float, *, needed: Callable[[], bool], gone: Callable[[], None]
+    ) -> None:
+        self._loop = loop
+        self._seconds = seconds
+        self._needed = needed
+        self._gone = gone
+        self._transport: asyncio.Transport | None = None
+        self._timer: asyncio.TimerHandle | None = None
+
+    def open(self, transport: asyncio.Transport) -> None:
+        self._transport = transport
+
+    def close(self) -> None:
+        self._transport = None
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def begin(self) -> None:
+        """Look until it is no longer needed."""
+        if self._timer is None and self._transport is not None:
+            self._timer = self._loop.call_later(self._seconds, self._glance)
+
+    def see_gone(self) -> bool:
+        """Whether the other end is closed both ways. A client that closed its way out only is still there."""
+        socket = self._transport and self._transport.get_extra_info("socket")
+        if socket is None:
+            return True
+        poll = select.poll()
+        poll.register(socket.fileno(), 0)  # hang-up and error are told without being asked for
+        return bool(poll.poll(0))
+
+    def _glance(self) -> None:
+        self._timer = None
+        if not self._needed():
+            return
+        if self.see_gone():
+            self._gone()
+        else:
+            self.begin()

@@ -1,0 +1,1 @@
+"""Where bytes live: OUT_DIR, the journal, kept versions."""

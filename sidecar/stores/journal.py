@@ -1,0 +1,301 @@
+"""The truth. One thread writes; what was queued while it wrote goes into the next commit, with no delay added.
+
+A group is durable when its `done` hears None. After a refusal nothing is taken until every refused group has been told,
+so that no later group can be committed that was decided on the strength of a refused one (spec section 10).
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from typing import NamedTuple, cast
+
+from sidecar.core.errors import JournalUnavailable
+from sidecar.core.limits import COMMIT_BYTES, COMMIT_GROUPS
+from sidecar.ports import Record
+from sidecar.stores.journal_file import SCHEMA, JournalDamaged, NoRoom, Row, Schema, seal, take_lock
+from sidecar.stores.journal_repair import Damage, open_sound, rescue
+
+_log = logging.getLogger(__name__)
+
+Done = Callable[[Exception | None], None]
+DoneReading = Callable[[list[bytes] | None, Exception | None], None]
+Post = Callable[[Callable[[], None]], None]
+
+
+class _Group(NamedTuple):
+    records: Sequence[Record]
+    done: Done
+    size: int
+
+
+class _Reading(NamedTuple):
+    seqs: Sequence[int]
+    done: DoneReading
+    post: Post
+
+
+def _run_here(step: Callable[[], None]) -> None:
+    step()
+
+
+def _nobody_to_tell(_: Exception) -> None:
+    return
+
+
+class Journal:
+    """The port `Journal` over SQLite; made by `open`.
+
+    `post` decides where callbacks run. It is called from the writer thread, once per commit, with one function that
+    runs all callbacks of that commit in order: `loop.call_soon_threadsafe` brings them to an event loop for one
+    wake-up. Without it they run in the writer thread. Callbacks must not block; one that raises is logged and the rest
+    go on.
+    """
+
+    damage: Damage | None
+    """What was found broken at start and where the broken file is kept, or None."""
+
+    failed: bool
+    """True after a failed write or fsync: nothing is written any more, reads go on, the daemon exits 70."""
+
+    @classmethod
+    def open(
+        cls,
+        folder: str,
+        *,
+        post: Post = _run_here,
+        on_fatal: Callable[[Exception], None] = _nobody_to_tell,
+        schema: Schema = SCHEMA,
+    ) -> Journal:
+        """Own the journal of `folder` (made 0700 when missing); create, migrate or rescue it first.
+
+        Raises JournalLocked, JournalNewer, or JournalUnavailable when the disk does not give it. `on_fatal` is called
+        once, after the waiters have been told, when an I/O error leaves the state of the disk unknown.
+        """
+        try:
+            os.makedirs(folder, mode=0o700, exist_ok=True)
+            return cls(folder, schema, post=post, on_fatal=on_fatal)
+        except OSError as error:
+            raise JournalUnavailable(folder, str(error)) from error
+
+    def __init__(self, folder: str, schema: Schema, *, post: Post, on_fatal: Callable[[Exception], None]) -> None:
+        self._folder = folder
+        self._schema = schema
+        self._post = post
+        self._on_fatal = on_fatal
+        self._lock = take_lock(folder)
+        try:
+            self._file, self.damage = open_sound(folder, schema)
+        except BaseException:
+            os.close(self._lock)
+            raise
+        self.failed = False
+        self._turn = threading.Lock()  # whose turn it is at the connection
+        self._changed = threading.Condition()  # guards the four below
+        self._groups: deque[_Group] = deque()
+        self._readings: list[_Reading] = []
+        self._refusing = False
+        self._closing = False
+        self._writer = threading.Thread(target=self._write_until_closed, name="journal", daemon=True)
+        self._writer.start()
+
+    # Reading
+
+    def load(self) -> Iterator[Record]:
+        """Every record in order of `seq`, each checked; as plain tuples in the order of `Record`, which is faster.
+
+        Damage met on the way is put aside (see `damage`) and the intact records go on. Exhaust it before any append.
+        """
+        last = 0
+        try:
+            self._file.check()
+            for rows in self._file.scan(after=last):
+                yield from _records(rows)
+                last = rows[-1][0]
+        except JournalDamaged as damaged:
+            with self._turn:
+                self._file.close()
+                self._file, self.damage = rescue(self._folder, str(damaged), schema=self._schema)
+            for rows in self._file.scan(after=last):
+                yield from _records(rows)
+
+    def bodies(self, seqs: Sequence[int]) -> list[bytes]:
+        """The bodies of these records, in this order. Waits at most for the commit under way.
+
+        Raises JournalDamaged for a record that is not there or no longer what was written.
+        """
+        now = self.bodies_now(seqs)
+        if now is not None:
+            return now
+        # By way of the writer, which serves readers before it begins another commit: a bare lock has no such manners.
+        answered = threading.Event()
+        answers: list[tuple[list[bytes] | None, Exception | None]] = []
+
+        def done(bodies: list[bytes] | None, failure: Exception | None) -> None:
+            answers.append((bodies, failure))
+            answered.set()
+
+        self._ask(_Reading(seqs, done, _run_here))
+        answered.wait()
+        ((bodies, failure),) = answers
+        if failure is not None:
+            raise failure
+        return bodies or []
+
+    def bodies_now(self, seqs: Sequence[int]) -> list[bytes] | None:
+        """The same in the calling thread, or None when a commit is under way. Never waits for a write or an fsync."""
+        if not self._turn.acquire(blocking=False):
+            return None
+        try:
+            return self._file.bodies(seqs)
+        finally:
+            self._turn.release()
+
+    def read(self, seqs: Sequence[int], done: DoneReading) -> None:
+        """The same without blocking: `done(bodies, None)` or `done(None, failure)` arrives through `post`."""
+        self._ask(_Reading(seqs, done, self._post))
+
+    def _ask(self, reading: _Reading) -> None:
+        with self._changed:
+            if self._closing:
+                raise JournalUnavailable("journal", "it is closed")
+            self._readings.append(reading)
+            self._changed.notify()
+
+    # Writing
+
+    @property
+    def queued(self) -> int:
+        """How many groups wait for a commit."""
+        return len(self._groups)
+
+    def append(self, records: Sequence[Record], done: Done) -> None:
+        """Queue records as one all-or-nothing group. Does not block.
+
+        `done(None)` once durable. `done(JournalUnavailable)` when refused: the disk is full and nothing was changed
+        (the next append tries again), the journal has failed, or a group queued before this one was refused.
+        """
+        size = sum(len(record[2]) + len(record[3]) for record in records)
+        with self._changed:
+            if self._closing:
+                raise JournalUnavailable("journal", "it is closed")
+            self._groups.append(_Group(records, done, size))
+            self._changed.notify()
+
+    def close(self) -> None:
+        """Commit what is queued, tell it, and let go of the file and its lock. Safe to call twice."""
+        with self._changed:
+            if self._closing:
+                return
+            self._closing = True
+            self._changed.notify()
+        self._writer.join()
+        self._file.close()
+        os.close(self._lock)
+
+    # The writer thread
+
+    def _write_until_closed(self) -> None:
+        while True:
+            with self._changed:
+                self._changed.wait_for(self._is_work)
+                readings, self._readings = self._readings, []
+                batch = [] if self._refusing else self._take_batch()
+                ends = self._closing and not readings and not batch
+            for reading in readings:
+                self._answer(reading)
+            if batch:
+                self._commit(batch)
+            if ends:
+                return
+
+    def _is_work(self) -> bool:
+        return bool(self._readings or self._closing or (self._groups and not self._refusing))
+
+    def _take_batch(self) -> list[_Group]:
+        batch: list[_Group] = []
+        room = COMMIT_BYTES
+        while self._groups and len(batch) < COMMIT_GROUPS and (not batch or self._groups[0].size <= room):
+            group = self._groups.popleft()
+            room -= group.size
+            batch.append(group)
+        return batch
+
+    def _take_all(self) -> list[_Group]:
+        taken = list(self._groups)
+        self._groups.clear()
+        return taken
+
+    def _answer(self, reading: _Reading) -> None:
+        try:
+            with self._turn:
+                bodies = self._file.bodies(reading.seqs)
+        except Exception as failure:  # noqa: BLE001 - whoever asked gets it
+            _hand_over(reading.post, partial(reading.done, None, failure))
+        else:
+            _hand_over(reading.post, partial(reading.done, bodies, None))
+
+    def _commit(self, batch: list[_Group]) -> None:
+        if self.failed:
+            self._refuse(batch, JournalUnavailable("journal", "an earlier write failed; the daemon is ending"))
+            return
+        rows = [
+            Row(seq, kind, head, body, seal(seq, kind, head, body))
+            for group in batch
+            for seq, kind, head, body in group.records
+        ]
+        try:
+            with self._turn:
+                self._file.write(rows)
+        except NoRoom:
+            _log.warning("the disk is full: %d records were refused", len(rows))
+            self._refuse(batch, JournalUnavailable("journal", "the disk is full; make room and try again"))
+        except Exception as error:  # noqa: BLE001 - whatever it is, the state of the disk is unknown now
+            # Never once more: after a failed fsync the kernel may have dropped the pages and call them clean.
+            _log.exception("the journal cannot be written")
+            self.failed = True
+            self._refuse(batch, JournalUnavailable("journal", str(error)))
+        else:
+            _hand_over(self._post, partial(_tell, batch, None))
+
+    def _refuse(self, batch: list[_Group], failure: JournalUnavailable) -> None:
+        with self._changed:
+            self._refusing = True
+            batch += self._take_all()
+        _hand_over(self._post, partial(self._tell_refusal, batch, failure))
+
+    def _tell_refusal(self, refused: list[_Group], failure: JournalUnavailable) -> None:
+        """Where the callbacks run: tell all, and those that came meanwhile, before anything is taken again."""
+        while refused:
+            _tell(refused, failure)
+            with self._changed:
+                refused = self._take_all()
+                if not refused:
+                    self._refusing = False
+                    self._changed.notify()
+        if self.failed:
+            on_fatal, self._on_fatal = self._on_fatal, _nobody_to_tell
+            on_fatal(failure)
+
+
+def _records(rows: list[Row]) -> Iterable[Record]:
+    return cast("Iterable[Record]", [row[:4] for row in rows])
+
+
+def _tell(groups: Iterable[_Group], failure: Exception | None) -> None:
+    for group in groups:
+        try:
+            group.done(failure)
+        except Exception:  # noqa: BLE001 - the others must still be told
+            _log.exception("a callback of the journal raised")
+
+
+def _hand_over(post: Post, step: Callable[[], None]) -> None:
+    try:
+        post(step)
+    except RuntimeError:  # the loop is closed: nobody is left to be told
+        _log.warning("a commit could not be told: its event loop is closed")

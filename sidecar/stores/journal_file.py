@@ -1,0 +1,320 @@
+"""The file under the journal: its lock, its schema, its rows and the hash in each of them.
+
+One SQLite connection in WAL mode that nobody shares. `synchronous=FULL` makes COMMIT mean "on the disk"; the exclusive
+lock mode does without a shared-memory file. SQLite's own checks find a broken structure but no flipped bit inside a
+row, so every row carries a hash of all it says (spec section 10).
+
+A `flock` on a file beside it decides who owns the journal: SQLite's POSIX locks are dropped as soon as the owner opens
+and closes the database once more in any way, and a process id proves nothing.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import sqlite3
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import count
+from typing import NamedTuple
+
+from xxhash import xxh3_64_intdigest as xxh3
+
+from sidecar.core.errors import JournalUnavailable
+
+DATABASE = "journal.db"
+LOCK = "journal.lock"
+
+_ROWS_PER_INSERT = 64
+_ROWS_PER_FETCH = 512
+_READ_SIZES = (1, 4, 16, 64, 256)
+_NO_DATABASE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+
+
+class JournalLocked(Exception):  # noqa: N818 - named as the port's callers speak of it
+    """Somebody else owns this journal. `owner` is the process id written into the lock file, for people only."""
+
+    def __init__(self, path: str, owner: str) -> None:
+        super().__init__(f"{path} is held by another process ({owner or 'unknown'})")
+        self.owner = owner
+
+
+class JournalNewer(Exception):  # noqa: N818
+    """Written by a later version. Nothing was changed; the daemon exits 65 (spec section 13)."""
+
+
+class JournalDamaged(Exception):  # noqa: N818
+    """What is stored is not what was written: a hash differs or SQLite cannot read its own structure."""
+
+
+class NoRoom(Exception):  # noqa: N818
+    """The disk is full, the transaction was rolled back cleanly and the file is as it was before."""
+
+
+class Row(NamedTuple):
+    """A record and its seal."""
+
+    seq: int
+    kind: str
+    head: bytes
+    body: bytes
+    h: int
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """A schema number, the statements that make a new file of it, and those that lift a file of number n to n+1."""
+
+    number: int
+    create: tuple[str, ...]
+    migrations: Mapping[int, tuple[str, ...]]
+
+
+SCHEMA = Schema(
+    number=1,
+    create=("CREATE TABLE journal(seq INTEGER PRIMARY KEY, kind TEXT, head BLOB, body BLOB, h INTEGER)",),
+    migrations={},
+)
+
+
+class _Kinds(dict[str, int]):
+    def __missing__(self, kind: str) -> int:
+        seed = self[kind] = xxh3(kind.encode())
+        return seed
+
+
+_kinds = _Kinds()
+
+
+def seal(seq: int, kind: str, head: bytes, body: bytes) -> int:
+    """The hash that a row carries: over its number, kind, head and body, in 63 bits since SQLite counts with a sign."""
+    return xxh3(body, xxh3(head, _kinds[kind] ^ seq)) >> 1
+
+
+def take_lock(folder: str) -> int:
+    """The descriptor whose lock makes this process the owner of `folder`. Raises JournalLocked.
+
+    It is closed in children (CLOEXEC), or a child would stay the owner after the daemon died.
+    """
+    path = os.path.join(folder, LOCK)
+    lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        owner = os.pread(lock, 32, 0).decode("ascii", "replace").strip()
+        os.close(lock)
+        raise JournalLocked(path, owner) from None
+    os.ftruncate(lock, 0)
+    os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)
+    return lock
+
+
+def sync_folder(folder: str) -> None:
+    """Make the names in `folder` durable."""
+    opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)
+
+
+def free_name(path: str, label: str) -> str:
+    """`<path>.<label>-<time>`, a name that nobody has yet."""
+    stem = f"{path}.{label}-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}"
+    return next(name for n in count(1) if not os.path.lexists(name := stem if n == 1 else f"{stem}-{n}"))
+
+
+class JournalFile:
+    """One open database. Its methods may be called from any thread, by one thread at a time."""
+
+    def __init__(self, path: str, connection: sqlite3.Connection) -> None:
+        self.path = path
+        self._connection = connection
+
+    @classmethod
+    def open(cls, path: str, schema: Schema = SCHEMA) -> JournalFile:
+        """Open or create. Raises JournalNewer, JournalDamaged, JournalLocked, or JournalUnavailable for I/O errors."""
+        # SQLite gives the -wal file the mode of the database, so this one call keeps both private.
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600))
+        connection = sqlite3.connect(
+            path, timeout=0, isolation_level=None, check_same_thread=False, cached_statements=2 * _ROWS_PER_INSERT
+        )
+        try:
+            _configure(connection)
+            _agree(connection, path, schema)
+        except sqlite3.DatabaseError as error:
+            connection.close()
+            raise _translated(error, path) from error
+        except BaseException:
+            connection.close()
+            raise
+        return cls(path, connection)
+
+    @classmethod
+    def open_as_it_is(cls, path: str) -> JournalFile:
+        """Open a damaged file for `salvage`: no question is asked that it might not answer."""
+        connection = sqlite3.connect(path, timeout=0, isolation_level=None)
+        connection.execute("PRAGMA locking_mode=EXCLUSIVE")
+        connection.text_factory = bytes  # a damaged kind must not hide its neighbours
+        return cls(path, connection)
+
+    def write(self, rows: Sequence[Row]) -> None:
+        """All rows durable, or none. Raises NoRoom; any other failure means that the file must not be written again."""
+        # One statement per 64 rows and none for a transaction around a single one: between two steps of SQLite Python
+        # hands the interpreter lock to whoever is busy, and waits milliseconds to get it back.
+        chunks = [rows[start : start + _ROWS_PER_INSERT] for start in range(0, len(rows), _ROWS_PER_INSERT)]
+        execute = self._connection.execute
+        try:
+            if len(chunks) > 1:
+                execute("BEGIN IMMEDIATE")
+            for chunk in chunks:
+                execute(_insert(len(chunk)), [value for row in chunk for value in row])
+            if len(chunks) > 1:
+                execute("COMMIT")
+        except sqlite3.Error as error:
+            if self._connection.in_transaction:
+                execute("ROLLBACK")
+            if _primary(error) == sqlite3.SQLITE_FULL:
+                raise NoRoom(str(error)) from error
+            raise
+
+    def bodies(self, seqs: Sequence[int]) -> list[bytes]:
+        """The bodies of these rows, in this order. Raises JournalDamaged for a row that is not there or not itself."""
+        found: dict[int, bytes] = {}
+        for start in range(0, len(seqs), _READ_SIZES[-1]):
+            chunk = seqs[start : start + _READ_SIZES[-1]]
+            size = next(size for size in _READ_SIZES if size >= len(chunk))
+            asked = [*chunk, *[None] * (size - len(chunk))]
+            for seq, kind, head, body, h in self._connection.execute(_select(size), asked):
+                if not _intact(seq, kind, head, body, h):
+                    raise JournalDamaged(f"row {seq} of {self.path} is not what was written")
+                found[seq] = body
+        try:
+            return [found[seq] for seq in seqs]
+        except KeyError as missing:
+            raise JournalDamaged(f"row {missing} of {self.path} is not there") from None
+
+    def check(self) -> None:
+        """Let SQLite look over its structure, about 0.3 µs per row. Raises JournalDamaged."""
+        try:
+            ((answer,),) = self._connection.execute("PRAGMA quick_check(1)").fetchall()
+        except sqlite3.DatabaseError as error:
+            raise _translated(error, self.path) from error
+        if answer != "ok":
+            raise JournalDamaged(f"{self.path}: {answer}")
+
+    def scan(self, *, after: int) -> Iterator[list[Row]]:
+        """All rows with a higher seq, in order, in lists, each row checked. Raises JournalDamaged.
+
+        They are plain tuples in the order of `Row`: this loop is most of a restart.
+        """
+        cursor = self._connection.execute(f"{_COLUMNS} WHERE seq > ? ORDER BY seq", (after,))
+        kinds, digest = _kinds, xxh3
+        try:
+            while rows := cursor.fetchmany(_ROWS_PER_FETCH):
+                for seq, kind, head, body, h in rows:
+                    if digest(body, digest(head, kinds[kind] ^ seq)) >> 1 != h:
+                        raise JournalDamaged(f"row {seq} of {self.path} is not what was written")
+                yield rows
+        except (sqlite3.DatabaseError, TypeError, AttributeError) as error:  # a NULL, or text that is no UTF-8
+            raise _translated(error, self.path) from error
+        finally:
+            cursor.close()
+
+    def salvage(self) -> Iterator[Row]:
+        """Every intact row that SQLite can still reach from either end. Never raises for damage."""
+        for order in ("ASC", "DESC"):
+            try:
+                for seq, kind, head, body, h in self._connection.execute(f"{_COLUMNS} ORDER BY seq {order}"):
+                    name = kind.decode("utf-8", "replace") if isinstance(kind, bytes) else kind
+                    if _intact(seq, name, head, body, h):
+                        yield Row(seq, name, head, body, h)
+            except sqlite3.DatabaseError:
+                continue  # the rest lies beyond the damage: try from the other end
+            return
+
+    def close(self) -> None:
+        """Fold the log into the database and let go. What was committed is safe whatever happens here."""
+        self._connection.close()
+
+
+# A flipped bit can turn a blob into a text of the same bytes; the casts make the row say the same either way.
+_COLUMNS = "SELECT seq, CAST(kind AS TEXT), CAST(head AS BLOB), CAST(body AS BLOB), h FROM journal"
+
+
+def _intact(seq: int, kind: object, head: object, body: object, h: object) -> bool:
+    match kind, head, body:
+        case str(), bytes(), bytes():
+            return seal(seq, kind, head, body) == h
+        case _:
+            return False
+
+
+def _insert(rows: int) -> str:
+    return "INSERT INTO journal VALUES" + ",".join(["(?,?,?,?,?)"] * rows)
+
+
+def _select(size: int) -> str:
+    return f"{_COLUMNS} WHERE seq IN ({','.join('?' * size)})"
+
+
+def _configure(connection: sqlite3.Connection) -> None:
+    connection.execute("PRAGMA locking_mode=EXCLUSIVE")
+    for setting in ("trusted_schema=OFF", "cell_size_check=ON", "synchronous=FULL", "cache_size=-16384"):
+        connection.execute(f"PRAGMA {setting}")
+
+
+def _agree(connection: sqlite3.Connection, path: str, schema: Schema) -> None:
+    """Bring the file to `schema`: nothing is written before it is known to be ours and not newer."""
+    ((number,),) = connection.execute("PRAGMA user_version").fetchall()
+    if number > schema.number:
+        raise JournalNewer(f"{path} has schema {number}; this version reads up to {schema.number}")
+    ((tables,),) = connection.execute("SELECT count(*) FROM sqlite_master").fetchall()
+    if number == 0 and tables:
+        raise JournalDamaged(f"{path} has tables but no schema number")
+    connection.execute("PRAGMA journal_mode=WAL")
+    connection.execute("PRAGMA wal_autocheckpoint=1000")
+    if number == 0:
+        _upgrade(connection, schema.create, schema.number)
+        sync_folder(os.path.dirname(path))
+    elif number < schema.number:
+        _copy(connection, free_name(path, f"schema{number}"))
+        steps = [schema.migrations[step] for step in range(number, schema.number)]
+        _upgrade(connection, [statement for step in steps for statement in step], schema.number)
+
+
+def _upgrade(connection: sqlite3.Connection, statements: Sequence[str], number: int) -> None:
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        for statement in statements:
+            connection.execute(statement)
+        connection.execute(f"PRAGMA user_version={number}")
+        connection.execute("COMMIT")
+    except BaseException:
+        connection.execute("ROLLBACK")
+        raise
+
+
+def _copy(connection: sqlite3.Connection, path: str) -> None:
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+    target = sqlite3.connect(path)
+    try:
+        connection.backup(target)
+    finally:
+        target.close()
+    sync_folder(os.path.dirname(path))
+
+
+def _primary(error: sqlite3.Error) -> int:
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF
+
+
+def _translated(error: Exception, path: str) -> Exception:
+    code = _primary(error) if isinstance(error, sqlite3.Error) else 0
+    if code == sqlite3.SQLITE_BUSY:
+        return JournalLocked(path, "a program that does not know our lock")
+    # Without a code it is Python that could not make sense of a value: text that is no UTF-8, a NULL.
+    if code in (0, *_NO_DATABASE) or "malformed" in str(error):
+        return JournalDamaged(f"{path}: {error}")
+    return JournalUnavailable(path, str(error))

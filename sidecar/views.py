@@ -1,0 +1,218 @@
+"""timeline.json: the view of the timeline for readers without a client, and the way in from a foreign one.
+
+The view is written whole, at rest and when asked, never once per block. It holds no hosting field and no contents of
+internal files, because a sandbox may own OUT_DIR. Once a journal exists the view is not read back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import orjson
+
+from sidecar.core import limits
+from sidecar.core.blocks import FLAGS, HOSTING, HOSTING_FIELDS, PATH, Defaults, iso, tell
+from sidecar.core.entries import BlockTold, Entry, Noticed, Remembered, SourceSet
+from sidecar.core.errors import NotFound, Refusal
+from sidecar.core.hosting import without_hosting
+from sidecar.core.notices import notice
+from sidecar.core.paths import is_turn_id
+from sidecar.core.sources import complete
+from sidecar.core.state import Happened
+from sidecar.looking import Looker
+from sidecar.ports import OutDir
+from sidecar.workspace import Workspace
+
+log = logging.getLogger(__name__)
+
+FILE = "timeline.json"
+QUIET_SECONDS = 1.0
+LONGEST_SECONDS = 15.0
+PAGE = 1000
+FOREIGN_BYTES = limits.GIB
+
+_FACTS = (
+    "conversation_title", "conversation_started_at", "cache_last_touch_at", "cache_last_ttl_seconds",
+    "last_known_feedback_ts",
+)  # fmt: skip
+
+
+class Views:
+    """Keeps timeline.json current without being in anybody's way."""
+
+    def __init__(self, workspace: Workspace, looker: Looker, outdir: OutDir) -> None:
+        self._workspace = workspace
+        self._looker = looker
+        self._outdir = outdir
+        self._changed_at = 0.0
+        self._written = -1
+        self._writing = asyncio.Lock()
+        self._stirred = asyncio.Event()
+        workspace.listeners.append(self._hear)
+
+    async def run(self) -> None:
+        """Write the view whenever the timeline has been quiet for a second, until cancelled."""
+        while True:
+            await self._stirred.wait()
+            await self._rest()
+            self._stirred.clear()
+            try:
+                await self.flush()
+            except (OSError, Refusal) as fault:
+                log.warning("timeline.json was not written: %s", fault)
+
+    async def flush(self) -> list[str]:
+        """Write the view now. Answers the files written, relative to OUT_DIR. Raises OSError or UnsafePath."""
+        async with self._writing:
+            revision = self._workspace.revision
+            if revision != self._written or not await self._looker.off_loop(self._stands):
+                pieces = self._pieces(len(self._workspace.timeline), self._workspace.pool.all_rows())
+                await self._looker.off_loop(self._outdir.write_whole, FILE, pieces)
+                self._written = revision
+        return [FILE]
+
+    def _stands(self) -> bool:
+        return self._outdir.key(FILE) is not None
+
+    async def _rest(self) -> None:
+        """Wait until nothing changed for a second, though not for ever under a steady stream."""
+        try:
+            async with asyncio.timeout(LONGEST_SECONDS):
+                while await self._changes_within(QUIET_SECONDS):
+                    pass
+        except TimeoutError:
+            pass
+
+    async def _changes_within(self, seconds: float) -> bool:
+        await asyncio.sleep(seconds)
+        return time.monotonic() - self._changed_at < seconds
+
+    def _hear(self, happened: Happened) -> None:
+        if happened.blocks or happened.sources or happened.artifacts:
+            self._changed_at = time.monotonic()
+            self._stirred.set()
+
+    def _pieces(self, count: int, rows: list[dict[str, Any]]) -> Iterator[bytes]:
+        """The view in pieces, so that a long timeline is never held whole. Runs in a hand, reads append-only state."""
+        workspace = self._workspace
+        yield b'{"version":1,"ts":' + orjson.dumps(iso(time.time())) + b',"blocks":['
+        for first in range(0, count, PAGE):
+            numbers = range(first, min(first + PAGE, count))
+            bodies = zip(numbers, workspace.bodies(numbers), strict=True)
+            page = b",".join(self._shown(number, body) for number, body in bodies)
+            yield (b"," if first else b"") + page
+        last = workspace.timeline.heads[count - 1][2] if count else None
+        tail = {
+            "sources_pool": [without_hosting(row) for row in rows],
+            "turn_ids": list(workspace.turn_ids),
+            "last_activity_at": iso(last) if last is not None else None,
+            **{key: workspace.facts.get(key) for key in _FACTS},
+        }
+        yield b"]," + orjson.dumps(tail)[1:]
+
+    def _shown(self, number: int, body: bytes) -> bytes:
+        head = self._workspace.timeline.heads[number]
+        artifact = self._workspace.artifacts.get(head[PATH])
+        internal = artifact is not None and artifact.visibility == "internal"
+        if not internal and not head[FLAGS] & HOSTING:
+            return body
+        block = orjson.loads(body)
+        if internal:
+            block = {key: value for key, value in block.items() if key not in ("text", "base64")}
+        return orjson.dumps(without_hosting(block))
+
+
+def read_foreign(outdir: OutDir, *, trusted: bool) -> list[Entry]:
+    """The entries that a timeline.json found in OUT_DIR stands for, when the workspace has no journal yet.
+
+    What cannot be taken in is left out and told in a notice; a file that is no timeline at all is an empty one.
+    Blocking.
+    """
+    try:
+        with outdir.open(FILE) as stream:
+            raw = stream.read(FOREIGN_BYTES + 1)
+    except NotFound:
+        return []
+    except (Refusal, OSError) as fault:
+        return [Noticed(notice("timeline_malformed", reason=str(fault)))]
+    try:
+        told = orjson.loads(raw) if len(raw) <= FOREIGN_BYTES else None
+    except orjson.JSONDecodeError:
+        told = None
+    if not isinstance(told, dict):
+        return [Noticed(notice("timeline_malformed", reason="timeline.json is no JSON object"))]
+    return _Foreign(told, trusted=trusted).entries()
+
+
+class _Foreign:
+    """Takes a foreign timeline apart, counting what does not fit."""
+
+    def __init__(self, told: Mapping[str, Any], *, trusted: bool) -> None:
+        self._told = told
+        self._trusted = trusted
+        self._left_out = 0
+        self._hosting = 0
+
+    def entries(self) -> list[Entry]:
+        entries: list[Entry] = [*self._blocks(), *self._rows()]
+        facts = {key: self._told[key] for key in _FACTS if self._told.get(key) is not None}
+        turns = [turn for turn in _list(self._told.get("turn_ids")) if isinstance(turn, str) and is_turn_id(turn)]
+        if turns:
+            facts["turn_ids"] = turns
+        if facts:
+            entries.append(Remembered(facts))
+        if self._left_out:
+            entries.append(Noticed(notice("timeline_malformed", count=self._left_out)))
+        if self._hosting:
+            entries.append(Noticed(notice("hosting_ignored", fields=sorted(HOSTING_FIELDS), count=self._hosting)))
+        return entries
+
+    def _blocks(self) -> Iterator[Entry]:
+        turn = "turn_0"  # a block of before there were turns
+        for block in _list(self._told.get("blocks")):
+            if not isinstance(block, dict) or not isinstance(block.get("type"), str):
+                self._left_out += 1
+                continue
+            try:
+                told = tell(self._without_hosting(block), Defaults(turn, 0.0))
+            except (Refusal, TypeError, ValueError):
+                self._left_out += 1
+                continue
+            turn = told.head[1]
+            yield BlockTold(told)
+
+    def _rows(self) -> Iterator[Entry]:
+        taken: set[int] = set()
+        unnumbered: list[dict[str, Any]] = []
+        for row in _list(self._told.get("sources_pool")):
+            if not isinstance(row, dict):
+                self._left_out += 1
+                continue
+            try:
+                whole = complete(self._without_hosting(row))
+            except (Refusal, TypeError):
+                self._left_out += 1
+                continue
+            sid = whole.get("sid")
+            if isinstance(sid, int) and not isinstance(sid, bool) and 1 <= sid <= 2**53 and sid not in taken:
+                taken.add(sid)
+                yield SourceSet(whole)
+            else:
+                unnumbered.append(whole)
+        for sid, whole in enumerate(unnumbered, start=max(taken, default=0) + 1):
+            yield SourceSet({**whole, "sid": sid})
+
+    def _without_hosting(self, value: dict[str, Any]) -> dict[str, Any]:
+        if self._trusted:
+            return value
+        cleaned = without_hosting(value)
+        self._hosting += cleaned != value
+        return cleaned
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []

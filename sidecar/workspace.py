@@ -1,0 +1,180 @@
+"""The one owner of state. Everything that changes goes through `stage`.
+
+`stage` is synchronous: it numbers the entries against what is staged already, and hands them to the journal in groups.
+When a group is durable its entries are applied in order, its requester is answered and listeners are told. When it is
+refused, everything staged behind it is refused as well, because it was decided on top of it. Neither staging nor
+applying awaits, so no reader sees half a change and there is no lock.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby, islice
+from typing import Any
+
+import orjson
+
+from sidecar.core.entries import BlockTold, Entry, decode, encode
+from sidecar.core.errors import JournalUnavailable, ShuttingDown
+from sidecar.core.state import Happened, State
+from sidecar.ports import Journal, Record
+
+GROUPS_AT_ONCE = 256
+RECORDS_AT_ONCE = 512
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """What became of a staged change: the revision it ended at and the numbers of its blocks, in order."""
+
+    revision: int
+    blocks: tuple[int, ...]
+
+
+class _Group:
+    __slots__ = ("answer", "entries", "first", "records")
+
+    def __init__(self, first: int, entries: Sequence[Entry], answer: asyncio.Future[Applied]) -> None:
+        self.first = first
+        self.entries = entries
+        self.records = [Record(first + at, *encode(entry)) for at, entry in enumerate(entries)]
+        self.answer = answer
+
+
+class Workspace(State):
+    """The state of one OUT_DIR, and the only way to change it."""
+
+    def __init__(self, journal: Journal) -> None:
+        super().__init__()
+        self.listeners: list[Callable[[Happened], None]] = []
+        self.closing = False
+        self._journal = journal
+        self._staged_revision = 0
+        self._staged_blocks = 0
+        self._waiting: list[_Group] = []
+        self._in_flight: list[_Group] = []
+
+    @property
+    def is_empty(self) -> bool:
+        return self.revision == 0
+
+    @property
+    def next_revision(self) -> int:
+        """The revision that the next staged entry will get."""
+        return self._staged_revision + 1
+
+    @property
+    def next_block(self) -> int:
+        """The number that the next staged block will get."""
+        return self._staged_blocks
+
+    @property
+    def busy(self) -> bool:
+        """Whether changes are on their way to the journal."""
+        return bool(self._waiting or self._in_flight)
+
+    def bodies(self, numbers: Iterable[int]) -> list[bytes]:
+        """The JSON of these blocks, in this order. Blocks: call it off the loop."""
+        seqs = self.timeline.seqs
+        return self._journal.bodies([seqs[number] for number in numbers])
+
+    def bodies_now(self, numbers: Sequence[int]) -> list[bytes] | None:
+        """The same for a few blocks without waiting, or None while a commit is under way."""
+        seqs = self.timeline.seqs
+        return self._journal.bodies_now([seqs[number] for number in numbers])
+
+    def stage(self, *entries: Entry) -> asyncio.Future[Applied]:
+        """Decide a change. The answer comes when it is durable and applied, or raises JournalUnavailable.
+
+        Staging nothing waits for everything staged before.
+        """
+        if self.closing:
+            raise ShuttingDown("workspace", "the daemon is ending; connect again")
+        answer: asyncio.Future[Applied] = asyncio.get_running_loop().create_future()
+        if not entries and not self.busy:
+            answer.set_result(Applied(self.revision, ()))
+            return answer
+        group = _Group(self._staged_revision + 1, entries, answer)
+        for at, entry in enumerate(entries):
+            self.decide(entry, group.first + at)
+        self._staged_revision += len(entries)
+        self._staged_blocks += sum(isinstance(entry, BlockTold) for entry in entries)
+        self._waiting.append(group)
+        if not self._in_flight and len(self._waiting) == 1:
+            asyncio.get_running_loop().call_soon(self._submit)
+        return answer
+
+    def load(self) -> int:
+        """Take in the whole journal, at start. Answers how many records there were."""
+        count = 0
+        collecting = gc.isenabled()
+        gc.disable()  # what is built here stays; looking through it again and again would take longer than building it
+        try:
+            for records in _batches(self._journal.load()):
+                self._take_in(records)
+                count += len(records)
+        finally:
+            if collecting:
+                gc.enable()
+        self._staged_revision, self._staged_blocks = self.revision, len(self.timeline)
+        self.recall()
+        return count
+
+    def _take_in(self, records: Sequence[Sequence[Any]]) -> None:
+        """Apply records in order, a run of blocks at once."""
+        happened = Happened()  # nobody listens yet
+        for is_block, run in groupby(records, _is_block):
+            some = list(run)
+            if is_block:
+                heads = orjson.loads(b"[%b]" % b",".join([record[2] for record in some]))
+                self.apply_blocks([record[0] for record in some], heads, happened)
+            else:
+                for seq, kind, head, body in some:
+                    self.apply(seq, decode(kind, head, body), happened)
+
+    def _submit(self) -> None:
+        if self._in_flight or not self._waiting:
+            return
+        self._in_flight, self._waiting = self._waiting[:GROUPS_AT_ONCE], self._waiting[GROUPS_AT_ONCE:]
+        records = [record for group in self._in_flight for record in group.records]
+        try:
+            self._journal.append(records, self._settle)
+        except JournalUnavailable as refusal:  # it is closed
+            self._refuse(refusal)
+
+    def _settle(self, refused: Exception | None) -> None:
+        """The journal has decided on the batch in flight. Runs on the loop."""
+        if refused is not None:
+            self._refuse(refused)
+            return
+        batch, self._in_flight = self._in_flight, []
+        happened = Happened()
+        for group in batch:
+            numbers = [self.apply(group.first + at, entry, happened) for at, entry in enumerate(group.entries)]
+            if not group.answer.done():
+                group.answer.set_result(Applied(self.revision, tuple(one for one in numbers if one is not None)))
+        happened.revision = self.revision
+        self._submit()
+        for listener in self.listeners:
+            listener(happened)
+
+    def _refuse(self, reason: Exception) -> None:
+        refused, self._in_flight, self._waiting = [*self._in_flight, *self._waiting], [], []
+        self._staged_revision, self._staged_blocks = self.revision, len(self.timeline)
+        self.drop()
+        failure = reason if isinstance(reason, JournalUnavailable) else JournalUnavailable("journal", str(reason))
+        for group in refused:
+            if not group.answer.done():
+                group.answer.set_exception(failure)
+
+
+def _batches(records: Iterator[Record]) -> Iterator[list[Record]]:
+    while batch := list(islice(records, RECORDS_AT_ONCE)):
+        yield batch
+
+
+def _is_block(record: Sequence[Any]) -> bool:
+    return record[1] == "block"

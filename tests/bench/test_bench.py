@@ -1,0 +1,39 @@
+"""The harness in its smallest size, so that it cannot rot. No time is judged here."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.bench.__main__ import FIGURES, GROUPS, MARK, measured
+from tests.bench.figures import TINY, AtLeast, AtMost, Figure, per_second, seconds, table
+
+
+@pytest.mark.parametrize("name", GROUPS)
+def test_every_group_measures_what_it_names(name: str) -> None:
+    figures = measured([name], TINY)
+    assert figures
+    assert all(figure.pairs for figure in figures)
+    assert len({(figure.name, figure.rival) for figure in figures}) == len(figures)
+
+
+def test_a_ratio_is_the_median_of_its_rounds() -> None:
+    assert Figure("x", "y", seconds, [(2.0, 1.0), (9.0, 3.0), (4.0, 1.0)]).ratio == 3.0
+
+
+@pytest.mark.parametrize(
+    ("aim", "verdict"), [(AtMost(2.0), "<= 2 MISSED"), (AtMost(3.0), "<= 3 met"), (AtLeast(3.5), ">= 3.5 MISSED")]
+)
+def test_an_aim_says_whether_it_was_met(aim: AtMost | AtLeast, verdict: str) -> None:
+    assert Figure("x", "y", seconds, [(3.0, 1.0)], aim).cells()[-1] == verdict
+
+
+def test_the_table_has_a_line_for_each_figure() -> None:
+    figures = [Figure("one", "a", seconds, [(0.002, 0.001)]), Figure("two", "b", per_second, [(1500.0, 3000.0)])]
+    lines = table(figures).splitlines()
+    assert [line.split("|")[1].strip() for line in lines[2:]] == ["one", "two"]
+    assert "2.00 ms" in lines[2]
+    assert "1,500/s" in lines[3]
+
+
+def test_a_whole_run_finds_its_place_in_the_page_of_figures() -> None:
+    assert FIGURES.read_text("utf-8").count(MARK) == 1

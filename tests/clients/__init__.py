@@ -1,0 +1,1 @@
+"""Do the clients do what their users expect, against a real daemon?"""

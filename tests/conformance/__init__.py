@@ -1,0 +1,1 @@
+"""Does any implementation obey the seeds? Cases as data, and a runner that plays them against any server."""

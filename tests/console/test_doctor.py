@@ -1,0 +1,136 @@
+"""`doctor` lists the settings with their sources, and finds what is wrong with the surroundings."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sidecar.__main__ import main
+from sidecar.console import doctor
+from tests.daemon_process import Workspace, eventually
+
+pytestmark = pytest.mark.rule("cli.doctor-checks-the-surroundings")
+
+Examine = Callable[..., tuple[int, dict[str, Any]]]
+
+
+@pytest.fixture
+def place(make_workspace: Callable[..., Workspace]) -> Workspace:
+    """A workspace without a daemon, in a folder of ours alone."""
+    made = make_workspace()
+    made.folder.chmod(0o700)
+    return made
+
+
+@pytest.fixture
+def examine(capsys: pytest.CaptureFixture[str]) -> Examine:
+    def run(workspace: Workspace, *words: str) -> tuple[int, dict[str, Any]]:
+        code = main(["doctor", "--json", *words, *workspace.arguments])
+        return code, json.loads(capsys.readouterr().out)
+
+    return run
+
+
+def findings(told: dict[str, Any], what: str) -> list[tuple[str, str]]:
+    return [(finding["state"], finding["detail"]) for finding in told["findings"] if finding["what"] == what]
+
+
+def test_every_setting_has_its_value_and_its_source(
+    place: Workspace, examine: Examine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (place.folder / "artifact-sidecar.toml").write_text("idle_exit = 7\n")
+    monkeypatch.setenv("ARTIFACT_SIDECAR_TENANT", "acme")
+    code, told = examine(place)
+    listed = {setting["name"]: (setting["value"], setting["source"]) for setting in told["settings"]}
+    assert code == 0
+    assert listed["out_dir"] == (str(place.out_dir), "--out-dir")
+    assert listed["idle_exit"] == (7, str(place.folder / "artifact-sidecar.toml"))
+    assert listed["tenant"] == ("acme", "ARTIFACT_SIDECAR_TENANT")
+    assert listed["trust_timeline"] == (False, "default")
+
+
+def test_a_sound_system_has_all_that_is_needed(place: Workspace, examine: Examine) -> None:
+    code, told = examine(place)
+    assert code == 0
+    for what in ("python", "kernel", "openat2", "leases", "file system", "inotify max_user_watches", "daemon"):
+        assert [state for state, _ in findings(told, what)] == ["ok"], (what, findings(told, what))
+    assert list(place.out_dir.iterdir()) == []
+
+
+def test_the_daemon_is_asked_how_it_is(workspace: Workspace, examine: Examine) -> None:
+    eventually(lambda: findings(examine(workspace)[1], "watcher") == [("ok", "ok")])  # its watch may yet have to begin
+    _, told = examine(workspace)
+    ((state, detail),) = findings(told, "daemon")
+    assert workspace.daemon is not None
+    assert (state, f"process {workspace.daemon.pid}," in detail) == ("ok", True)
+    assert all(state == "ok" for state, _ in findings(told, "socket folder"))
+    assert len(findings(told, "socket folder")) == 5
+
+
+def test_roles_of_one_uid_are_said_to_guard_against_mistakes_only(place: Workspace, examine: Examine) -> None:
+    ((state, detail),) = findings(examine(place)[1], "roles")
+    assert state == "warn"
+    assert "against mistakes" in detail
+
+
+def test_uids_that_are_let_in_are_named(place: Workspace, examine: Examine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ARTIFACT_SIDECAR_ALLOW_UID", "exec=1234")
+    ((state, detail),) = findings(examine(place)[1], "roles")
+    assert state == "ok"
+    assert "1234" in detail
+
+
+def test_a_settings_file_that_is_not_read_says_why(place: Workspace, examine: Examine) -> None:
+    file = place.folder / "artifact-sidecar.toml"
+    file.write_text("idle_exit = 7\n")
+    file.chmod(0o666)
+    _, told = examine(place)
+    assert findings(told, "settings file") == [("warn", f"{file} is not read: it can be written by others")]
+
+
+def test_a_journal_that_was_damaged_is_not_forgotten(place: Workspace, examine: Examine) -> None:
+    place.state_dir.mkdir(mode=0o700)
+    (place.state_dir / "journal.db.damaged-20260101T000000Z").touch()
+    found = findings(examine(place)[1], "journal")
+    assert [state for state, _ in found] == ["ok", "warn"]
+    assert "damaged-20260101T000000Z" in found[1][1]
+
+
+def test_a_state_folder_that_others_can_read_is_found(place: Workspace, examine: Examine) -> None:
+    place.state_dir.mkdir()
+    place.state_dir.chmod(0o755)
+    ((state, _),) = findings(examine(place)[1], "state")
+    assert state == "warn"
+
+
+def test_a_socket_that_others_can_reach_is_found(workspace: Workspace, examine: Examine) -> None:
+    workspace.socket("exec").parent.chmod(0o755)
+    found = findings(examine(workspace)[1], "socket folder")
+    assert [state for state, detail in found if "/exec is" in detail] == ["warn"]
+
+
+def test_what_is_missing_makes_an_exit_code(
+    place: Workspace, examine: Examine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old = os.uname_result(("Linux", "here", "5.4.0-1-amd64", "1", "x86_64"))
+    monkeypatch.setattr(doctor.os, "uname", lambda: old)
+    code, told = examine(place)
+    assert code == 69
+    assert findings(told, "kernel") == [("fail", "linux 5.4.0-1-amd64")]
+
+
+def test_people_get_two_tables(place: Workspace, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["doctor", *place.arguments]) == 0
+    settings, checks = capsys.readouterr().out.split("\n\n")
+    assert settings.startswith("SETTING")
+    assert checks.startswith("CHECKED")
+
+
+def test_the_file_system_is_that_of_the_longest_mount_point(tmp_path: Path) -> None:
+    kind, _, point = doctor._file_system("/proc/self").partition(" at ")
+    assert (kind, point) == ("proc", "/proc")

@@ -1,0 +1,53 @@
+"""A survey against what is known says what to read again and what is gone."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sidecar.core.inventory import News, StatKey, Survey, admit, news
+
+
+def key(mtime: int, size: int = 1) -> StatKey:
+    return StatKey(1, 2, size, mtime, mtime)
+
+
+@pytest.mark.parametrize(
+    ("scope", "there", "known", "expected"),
+    [
+        ("", {"a": key(2), "b": key(1)}, {}, News(("b", "a"), ())),
+        ("", {"b": key(1), "a": key(1)}, {}, News(("a", "b"), ())),
+        ("", {"a": key(1)}, {"a": key(1)}, News()),
+        ("", {"a": key(2)}, {"a": key(1)}, News(("a",), ())),
+        ("", {"a": key(1, size=2)}, {"a": key(1, size=1)}, News(("a",), ())),
+        ("", {}, {"b": key(1), "a": key(1)}, News((), ("a", "b"))),
+        ("t", {}, {"t/a": key(1), "t2/a": key(1), "t": key(1)}, News((), ("t/a",))),
+    ],
+)
+def test_news_is_what_differs(scope: str, there: dict[str, StatKey], known: dict[str, StatKey], expected: News) -> None:
+    assert news(Survey(scope, there, ()), known) == expected
+
+
+def test_what_a_survey_that_hit_a_limit_does_not_list_is_doubtful() -> None:
+    assert news(Survey("", {"a": key(1)}, (), over_limit=1), {"b": key(1)}) == News(("a",), doubtful=("b",))
+
+
+FILES = st.dictionaries(st.sampled_from(["t/a", "t/b", "u/a"]), st.integers(0, 2).map(key))
+
+
+@given(FILES, FILES)
+def test_taking_in_the_news_makes_known_what_is_there(there: dict[str, StatKey], known: dict[str, StatKey]) -> None:
+    fresh = news(Survey("", there, ()), known)
+    after = {**known, **{path: there[path] for path in fresh.changed}}
+    for path in fresh.gone:
+        del after[path]
+    assert after == there
+
+
+@pytest.mark.parametrize(
+    ("room", "admitted", "left_out"),
+    [(2, ("old", "a", "b"), 1), (9, ("old", "a", "b", "c"), 0), (0, ("old",), 3), (-5, ("old",), 3)],
+)
+def test_what_is_known_needs_no_room(room: int, admitted: tuple[str, ...], left_out: int) -> None:
+    assert admit(["old", "a", "b", "c"], {"old"}, room) == (admitted, left_out)

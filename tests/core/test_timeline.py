@@ -1,0 +1,121 @@
+"""The index over blocks answers by path, turn, call and revision, and forgets nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sidecar.core.blocks import Defaults, tell
+from sidecar.core.timeline import Timeline
+
+PROMPT = "ar:turn_1.user.prompt"
+
+
+def timeline(*blocks: dict[str, Any]) -> Timeline:
+    made = Timeline()
+    for seq, block in enumerate(blocks, start=10):
+        told = tell({"type": "note", **block}, Defaults("turn_1", float(seq)))
+        made.add(seq, (*told.head, told.part) if told.part else told.head)
+    return made
+
+
+@pytest.mark.rule("discovery.finds-by-path")
+def test_blocks_are_found_by_path_oldest_first() -> None:
+    made = timeline({"path": PROMPT}, {}, {"path": PROMPT}, {"path": PROMPT}, {"path": "ar:turn_1.x"})
+    assert list(made.at(PROMPT)) == [0, 2, 3]
+    assert list(made.at("ar:turn_1.x")) == [4]
+    assert list(made.at("ar:turn_1.y")) == []
+
+
+def test_turns_stand_in_the_order_of_their_first_block() -> None:
+    made = timeline({"turn_id": "b"}, {"turn_id": "a"}, {"turn_id": "b"})
+    assert made.turns == ("b", "a")
+    assert list(made.of_turn("b")) == [0, 2]
+    assert made.knows("a")
+    assert not made.knows("c")
+
+
+@pytest.mark.rule("discovery.tool-id-through-the-call-map")
+def test_the_call_map_knows_the_tool_of_a_call() -> None:
+    call = {"type": "react.tool.call", "text": '{"tool_id":"react.write","tool_call_id":"tc_1"}'}
+    assert timeline(call, {"type": "react.tool.call", "text": '{"tool_id":"lost"}'}).tools == {"tc_1": "react.write"}
+
+
+def test_the_revision_of_every_block_is_known() -> None:
+    made = timeline({}, {}, {})
+    assert list(made.since_revision(10)) == [(11, 1), (12, 2)]
+    assert list(made.since_revision(0)) == [(10, 0), (11, 1), (12, 2)]
+    assert list(made.since_revision(12)) == []
+
+
+@pytest.mark.parametrize(
+    ("blocks", "hidden", "visible"),
+    [
+        ([{}], False, (0,)),
+        ([{"hidden": True}], True, ()),
+        ([{}, {"hidden": True}], True, (0,)),
+        ([{"hidden": True}, {"meta": {"rel": "read"}}], False, (1,)),
+    ],
+)
+def test_the_newest_block_says_whether_a_path_is_hidden(
+    blocks: list[dict[str, Any]], hidden: bool, visible: tuple[int, ...]
+) -> None:
+    made = timeline(*({"path": PROMPT, **block} for block in blocks))
+    assert (made.hidden(PROMPT), made.visible(PROMPT)) == (hidden, visible)
+
+
+def test_a_path_that_was_never_told_is_not_hidden() -> None:
+    assert not timeline().hidden(PROMPT)
+
+
+@pytest.mark.rule("blocks.tool-results-live-in-the-timeline")
+def test_the_newest_block_answers_for_a_path_that_is_no_file() -> None:
+    call = {"type": "react.tool.call", "text": '{"tool_id":"t","tool_call_id":"tc_1"}'}
+    path = "tc:turn_1.tc_1.result"
+    made = timeline(call, {"path": path}, {"path": path, "mime": "application/json"})
+    assert made.told(path) == {
+        "artifact_path": path,
+        "turn_id": "turn_1",
+        "kind": "display",
+        "mime": "application/json",
+        "visibility": "external",
+        "tool_call_id": "tc_1",
+        "tool_id": "t",
+        "edited": True,
+        "version": 2,
+        "ts": 12.0,
+    }
+    assert made.versions(path) == [
+        {"version": 1, "origin": "told", "edited": False, "ts": 11.0, "tool_call_id": "tc_1"},
+        {"version": 2, "origin": "told", "edited": True, "ts": 12.0, "tool_call_id": "tc_1"},
+    ]
+
+
+def test_the_program_of_a_call_is_a_file_without_a_place_on_disk() -> None:
+    path = "fi:turn_1.code.tc_1"
+    told = timeline({"type": "react.tool.code", "path": path}).told(path)
+    assert told is not None
+    assert told["kind"] == "file"
+
+
+def test_copies_that_a_read_showed_are_no_versions() -> None:
+    made = timeline({"path": PROMPT}, {"path": PROMPT, "meta": {"rel": "read"}})
+    told = made.told(PROMPT)
+    assert told is not None
+    assert (told["version"], told["edited"]) == (1, False)
+    assert len(made.versions(PROMPT)) == 1
+    assert timeline({"path": PROMPT, "meta": {"rel": "read"}}).told(PROMPT) is None
+
+
+@given(st.lists(st.tuples(st.sampled_from(["a", "b", "c"]), st.sampled_from([None, "x", "y"]))))
+def test_every_block_is_in_the_index_exactly_once(told: list[tuple[str, str | None]]) -> None:
+    paths = [f"ar:{turn}.{tail}" if tail else None for turn, tail in told]
+    made = timeline(*({"turn_id": turn, "path": path} for (turn, _), path in zip(told, paths, strict=True)))
+    assert len(made) == len(told)
+    for turn in "abc":
+        assert list(made.of_turn(turn)) == [at for at, (one, _) in enumerate(told) if one == turn]
+    for path in {path for path in paths if path}:
+        assert list(made.at(path)) == [at for at, one in enumerate(paths) if one == path]

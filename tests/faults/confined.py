@@ -1,0 +1,78 @@
+"""Daemons in surroundings of their own: a namespace with a tiny disk, or one in which few folders can be watched."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from tests.daemon_process import PROJECT, Workspace, environment
+
+WATCH_LIMIT = "/proc/sys/user/max_inotify_watches"
+# Root needs no user namespace to mount something; everybody else becomes root of one of their own.
+_MOUNTS = ["unshare", "-m"] if os.geteuid() == 0 else ["unshare", "-U", "-r", "-m"]
+
+
+@cache
+def why_no_watch_limit() -> str:
+    """Why no namespace with a watch limit of its own can be had here, or the empty text."""
+    return _refusal(["unshare", "-U", "-r", "sh", "-c", f"echo 20 > {WATCH_LIMIT}"])
+
+
+@cache
+def why_no_mount() -> str:
+    """Why nothing can be mounted here, or the empty text."""
+    return _refusal([*_MOUNTS, "sh", "-c", "mount -t tmpfs -o size=1m none /mnt"])
+
+
+def _refusal(words: list[str]) -> str:
+    try:
+        tried = subprocess.run(words, capture_output=True, text=True, check=False)
+    except FileNotFoundError as missing:
+        return str(missing)
+    return "" if tried.returncode == 0 else f"{words[0]} was refused: {tried.stderr.strip()}"
+
+
+class ConfinedWorkspace(Workspace):
+    """A workspace whose daemon runs behind `before`: words that end in `"$@"`, for a shell in a namespace."""
+
+    def __init__(self, folder: Path, *, namespace: Sequence[str], before: str, **arguments: Any) -> None:
+        super().__init__(folder, **arguments)
+        self._within = [*namespace, "sh", "-c", before, "sh"]
+
+    def serve(self, *, options: Sequence[str] = ()) -> subprocess.Popen[bytes]:
+        words = [sys.executable, "-m", "sidecar", "serve", *self.arguments, *self.options, *options]
+        with self.log.open("ab") as log:
+            return subprocess.Popen(
+                [*self._within, *words],
+                cwd=PROJECT,
+                env=environment(**self.settings),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+            )
+
+
+def with_few_watches(folder: Path, *, watches: int) -> ConfinedWorkspace:
+    """Its daemon may watch `watches` folders, one more is refused by the kernel."""
+    before = f'echo {watches} > {WATCH_LIMIT} && exec "$@"'
+    return ConfinedWorkspace(folder, namespace=["unshare", "-U", "-r"], before=before)
+
+
+def with_tiny_state(folder: Path, *, size: str) -> ConfinedWorkspace:
+    """Its state folder is a disk of `size`, as mount(8) writes it; see `resize`."""
+    state = folder / "state"
+    state.mkdir(parents=True, mode=0o700)
+    before = f'mount -t tmpfs -o size={size},mode=700 none "{state}" && exec "$@"'
+    return ConfinedWorkspace(folder, namespace=_MOUNTS, before=before)
+
+
+def resize(workspace: Workspace, size: str) -> None:
+    """Give the disk of the state folder another size while the daemon runs."""
+    assert workspace.daemon is not None
+    inside = ["nsenter", "-t", str(workspace.daemon.pid), "-m", *([] if os.geteuid() == 0 else ["-U"])]
+    subprocess.run([*inside, "mount", "-o", f"remount,size={size}", str(workspace.state_dir)], check=True)

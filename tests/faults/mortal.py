@@ -1,0 +1,125 @@
+"""A daemon without its sockets, in a process that is meant to be killed: journal, stores, looks and handlers are real.
+
+It says first what it found when it woke, then works on several things at once and says what was acknowledged, message
+by message, until it dies.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import hashlib
+import itertools
+import random
+from collections.abc import Callable
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from tests.server.inside import Inside, awake
+
+Said = dict[str, Any]
+TURN = "turn_1"
+
+
+def live(folder: str, seed: int, pipe: Connection) -> None:
+    """Live until killed. The target of a process; what is sent has left our hands."""
+    asyncio.run(_live(Path(folder), seed, lambda said: pipe.send_bytes(orjson.dumps(said))))
+
+
+async def _live(folder: Path, seed: int, say: Callable[[Said], None]) -> None:
+    async with awake(folder) as inside:
+        say({"woke": inventory(inside)})
+        await Mortal(inside, seed, say).work()
+
+
+def inventory(inside: Inside) -> Said:
+    """Everything there is, as a client could learn it."""
+    workspace = inside.workspace
+    bodies = workspace.bodies(range(len(workspace.timeline)))
+    return {
+        "revision": workspace.revision,
+        "blocks": [orjson.loads(body).get("text", "") for body in bodies],
+        "rows": {str(row["sid"]): row.get("url") or row["artifact_path"] for row in workspace.pool.all_rows()},
+        "files": {
+            artifact.path.physical: {
+                "sha256s": [version.sha256 for version in artifact.versions],
+                "sid": artifact.sid,
+                "visibility": artifact.visibility,
+            }
+            for artifact in workspace.artifacts
+        },
+        "open_calls": [call.tool_call_id for call in workspace.open_calls],
+    }
+
+
+class Mortal:
+    """Works on several things at once, each with chances of its own, and says what was acknowledged."""
+
+    def __init__(self, inside: Inside, seed: int, say: Callable[[Said], None]) -> None:
+        self._inside = inside
+        self._seed = seed
+        self._say = say
+        self._ask = inside.ask
+
+    async def work(self) -> None:
+        await self._ask("turn/begin", {"turn_id": TURN})
+        chance = random.Random(self._seed)
+        works = (self._append, self._append, self._merge, self._merge, self._make_files, self._call)
+        views, keeper = self._inside.assembly.views, self._inside.assembly.keeper
+        await asyncio.gather(
+            *(work(f"{self._seed}-{at}", random.Random(chance.random())) for at, work in enumerate(works)),
+            views.run(),
+            keeper.run(),
+        )
+
+    async def _append(self, name: str, chance: random.Random) -> None:
+        """Blocks in groups of one to four; each says which one of how many it is."""
+        for serial in itertools.count():
+            size = chance.randrange(1, 5)
+            texts = [f"{name}:{serial}:{part}:{size}" for part in range(size)]
+            blocks = [{"type": "react.note", "turn_id": TURN, "text": text} for text in texts]
+            answer = await self._ask("timeline/append", {"blocks": blocks})
+            told = [[block["index"], text] for block, text in zip(answer["blocks"], texts, strict=True)]
+            self._say({"blocks": told, "revision": answer["revision"]})
+
+    async def _merge(self, name: str, chance: random.Random) -> None:
+        """Fresh rows in groups, now and then with a number proposed."""
+        for serial in itertools.count():
+            size = chance.randrange(1, 5)
+            role = chance.choice(("runtime", "renderer"))
+            rows: list[Said] = [{"url": f"https://e.org/{name}:{serial}:{part}:{size}"} for part in range(size)]
+            if role == "runtime" and chance.random() < 0.3:
+                rows[0]["sid"] = self._inside.workspace.pool.highest + chance.randrange(1, 9)
+            answer = await self._ask("sources/merge", {"rows": rows}, role=role)
+            self._say({"rows": {str(row["sid"]): row["url"] for row in answer["rows"]}})
+
+    async def _make_files(self, name: str, chance: random.Random) -> None:
+        """Files old and new outside every call: a sync acknowledges them."""
+        for serial in itertools.count():
+            path = f"turn_2/files/{name}_{chance.randrange(5)}.txt"
+            await self._file(path, f"{name}:{serial}")
+
+    async def _file(self, path: str, content: str) -> None:
+        await asyncio.to_thread(self._inside.write, path, content)
+        await self._ask("workspace/sync", role="exec")
+        (result,) = (await self._ask("artifact/resolve", {"paths": [path]}, role="exec"))["results"]
+        sha256 = hashlib.sha256(content.encode()).hexdigest()
+        assert result["artifact"]["sha256"] == sha256, "the sync let it through"
+        self._say({"file": path, "sha256": sha256, "sid": result["artifact"].get("sid")})
+
+    async def _call(self, name: str, chance: random.Random) -> None:
+        """Calls that make files, some of them internal."""
+        for serial in itertools.count():
+            call = f"tc_{name}_{serial}"
+            await self._ask("call/begin", {"tool_call_id": call, "tool_id": "exec", "params": {}})
+            self._say({"begun": call})
+            path = f"{TURN}/files/{name}_{serial}.txt"
+            content = base64.b64encode(chance.randbytes(30)).decode()
+            await self._file(path, content)
+            visibility = chance.choice(("external", "internal"))
+            expect = [{"path": path, "visibility": visibility}]
+            await self._ask("call/end", {"tool_call_id": call, "expect": expect})
+            self._say({"ended": call, "path": path, "visibility": visibility})

@@ -1,0 +1,1 @@
+"""Is the talk right?"""

@@ -1,0 +1,1 @@
+"""Handlers, each asked as a client would ask it."""

@@ -1,0 +1,145 @@
+"""A call begins and ends, and what appears in between is its own."""
+
+from __future__ import annotations
+
+import asyncio
+
+import orjson
+import pytest
+import pytest_asyncio
+
+from sidecar.core.errors import NotFound, NotPermitted, UnknownTurn
+from tests.server.inside import Inside
+
+BEGIN = {"tool_call_id": "tc_1", "tool_id": "exec", "params": {"code": "..."}}
+
+
+@pytest_asyncio.fixture
+async def calling(inside: Inside) -> Inside:
+    await inside.begin()
+    await inside.ask("call/begin", BEGIN)
+    return inside
+
+
+async def test_a_call_needs_a_turn(inside: Inside) -> None:
+    with pytest.raises(UnknownTurn):
+        await inside.ask("call/begin", BEGIN)
+
+
+async def test_a_used_id_is_refused(calling: Inside) -> None:
+    with pytest.raises(NotPermitted):
+        await calling.ask("call/begin", BEGIN)
+
+
+async def test_an_unknown_call_cannot_end(calling: Inside) -> None:
+    with pytest.raises(NotFound):
+        await calling.ask("call/end", {"tool_call_id": "tc_2"})
+
+
+async def test_an_ended_call_cannot_end_again(calling: Inside) -> None:
+    await calling.ask("call/end", {"tool_call_id": "tc_1"})
+    with pytest.raises(NotFound):
+        await calling.ask("call/end", {"tool_call_id": "tc_1"})
+
+
+async def test_what_appears_while_it_is_open_is_pending_without_a_number(calling: Inside) -> None:
+    calling.write("turn_1/files/a.txt")
+    answer = await calling.sync()
+    assert answer["sources"] == []
+    artifact = (await calling.ask("artifact/resolve", {"paths": ["turn_1/files/a.txt"]}))["results"][0]["artifact"]
+    assert (artifact["visibility"], artifact["tool_call_id"]) == ("pending", "tc_1")
+
+
+async def test_its_end_numbers_what_is_citable_in_order_of_path(calling: Inside) -> None:
+    for name in ("b.txt", "a.txt", "c.bin"):
+        calling.write(f"turn_1/files/{name}", b"\0" if name == "c.bin" else name)
+        await calling.sync()
+    ended = await calling.ask("call/end", {"tool_call_id": "tc_1"})
+    assert [(one["physical_path"], one.get("sid")) for one in ended["artifacts"]] == [
+        ("turn_1/files/a.txt", 1),
+        ("turn_1/files/b.txt", 2),
+        ("turn_1/files/c.bin", None),
+    ]
+
+
+async def test_its_answer_is_what_resolves_afterwards(calling: Inside) -> None:
+    calling.write("turn_1/files/a.txt")
+    (told,) = (await calling.ask("call/end", {"tool_call_id": "tc_1"}))["artifacts"]
+    resolved = await calling.ask("artifact/resolve", {"paths": ["turn_1/files/a.txt"]})
+    assert resolved["results"][0]["artifact"] == told | {"ts": resolved["results"][0]["artifact"]["ts"]}
+
+
+async def test_internal_files_get_no_number(calling: Inside) -> None:
+    calling.write("turn_1/files/a.txt")
+    expect = [{"path": "a.txt", "visibility": "internal", "description": "scratch"}]
+    ended = await calling.ask("call/end", {"tool_call_id": "tc_1", "expect": expect})
+    assert [(one["visibility"], one.get("sid")) for one in ended["artifacts"]] == [("internal", None)]
+    assert (await calling.ask("sources/list"))["rows"] == []
+
+
+async def test_the_description_of_an_expected_file_is_kept(calling: Inside) -> None:
+    calling.write("turn_1/files/a.txt")
+    await calling.ask("call/end", {"tool_call_id": "tc_1", "expect": [{"path": "a.txt", "description": "notes"}]})
+    resolved = await calling.ask("artifact/resolve", {"paths": ["turn_1/files/a.txt"]})
+    assert resolved["results"][0]["artifact"]["description"] == "notes"
+
+
+async def test_what_was_expected_and_is_not_there_is_missing(calling: Inside) -> None:
+    ended = await calling.ask("call/end", {"tool_call_id": "tc_1", "expect": ["gone.txt"]})
+    assert ended["missing"] == ["gone.txt"]
+    assert [notice["code"] for notice in ended["notices"]] == ["missing_artifact"]
+    fetched = await calling.ask("artifact/fetch", {"path": "tc:turn_1.tc_1.result"})
+    assert orjson.loads(fetched["ret"]["text"])["error"]["code"] == "missing_artifact"
+
+
+async def test_a_file_still_open_is_unsettled(calling: Inside) -> None:
+    with calling.write("turn_1/files/open.txt").open("a") as writer:
+        writer.write("half")
+        ended = await calling.ask("call/end", {"tool_call_id": "tc_1"})
+    assert ended["unsettled"] == ["turn_1/files/open.txt"]
+    assert [notice["code"] for notice in ended["notices"]] == ["still_open"]
+
+
+async def test_with_two_calls_open_the_one_that_names_a_file_gets_it(calling: Inside) -> None:
+    await calling.ask("call/begin", {**BEGIN, "tool_call_id": "tc_2"})
+    calling.write("turn_1/files/a.txt")
+    calling.write("turn_1/files/nobodys.txt")
+    first = await calling.ask("call/end", {"tool_call_id": "tc_2", "expect": ["a.txt"]})
+    assert [one["physical_path"] for one in first["artifacts"]] == ["turn_1/files/a.txt"]
+    last = await calling.ask("call/end", {"tool_call_id": "tc_1"})
+    assert last["artifacts"] == []
+    assert [notice["code"] for notice in last["notices"]] == ["attribution_ambiguous"]
+    rows = (await calling.ask("sources/list"))["rows"]
+    assert [row["physical_path"] for row in rows] == ["turn_1/files/a.txt", "turn_1/files/nobodys.txt"]
+
+
+async def test_the_same_request_id_is_answered_without_ending_twice(calling: Inside) -> None:
+    calling.write("turn_1/files/a.txt")
+    asked = {"tool_call_id": "tc_1", "result": {"ok": True}, "request_id": "r1"}
+    first = await calling.ask("call/end", asked)
+    revision = calling.workspace.revision
+    assert await calling.ask("call/end", asked) == first
+    assert calling.workspace.revision == revision
+
+
+async def test_a_file_closed_after_its_call_is_what_the_call_said(calling: Inside) -> None:
+    expect = [{"path": "open.txt", "visibility": "internal"}]
+    with calling.write("turn_1/files/open.txt").open("a") as writer:
+        writer.write("half")
+        ended = await calling.ask("call/end", {"tool_call_id": "tc_1", "expect": expect})
+    assert (ended["missing"], ended["unsettled"]) == ([], ["turn_1/files/open.txt"])
+    await calling.sync()
+    resolved = await calling.ask("artifact/resolve", {"paths": ["turn_1/files/open.txt"]})
+    artifact = resolved["results"][0]["artifact"]
+    assert (artifact["visibility"], artifact["tool_call_id"], "sid" in artifact) == ("internal", "tc_1", False)
+
+
+async def test_what_is_no_path_of_a_file_is_missing_and_the_call_ends(calling: Inside) -> None:
+    ended = await calling.ask("call/end", {"tool_call_id": "tc_1", "expect": ["../x", "ar:turn_1.user.prompt"]})
+    assert ended["missing"] == ["../x", "ar:turn_1.user.prompt"]
+
+
+async def test_the_same_end_asked_for_twice_at_once_is_one_end(calling: Inside) -> None:
+    asked = {"tool_call_id": "tc_1", "request_id": "r1"}
+    first, second = await asyncio.gather(calling.ask("call/end", asked), calling.ask("call/end", asked))
+    assert first == second

@@ -1,0 +1,52 @@
+"""Citations through their methods."""
+
+from __future__ import annotations
+
+import pytest
+
+from sidecar.core import limits
+from sidecar.core.errors import TooLarge
+from tests.server.inside import Inside
+
+
+async def with_sources(inside: Inside) -> None:
+    rows = [{"url": "https://e.com/a", "title": "A"}, {"title": "a note"}]
+    await inside.ask("sources/merge", {"rows": rows})
+    inside.write("turn_1/files/f.txt")
+    await inside.sync()
+
+
+async def test_numbers_are_extracted(inside: Inside) -> None:
+    await with_sources(inside)
+    assert await inside.ask("citations/extract", {"text": "x [[S:3,1-2]] [[S:9]]"}) == {"sids": [1, 2, 3, 9]}
+
+
+async def test_web_sources_become_links_and_others_their_titles(inside: Inside) -> None:
+    await with_sources(inside)
+    assert await inside.ask("citations/replace", {"text": "[[S:1]] [[S:2]] [[S:3]] [[S:1,9]] [[S:9]]"}) == {
+        "text": "[A](https://e.com/a) a note f.txt [A](https://e.com/a) [[S:9]]",
+        "sources_used": [1, 2, 3],
+        "unresolved": [9],
+    }
+
+
+async def test_a_stream_uses_the_pool_of_its_first_chunk(inside: Inside) -> None:
+    await with_sources(inside)
+    first = await inside.ask("citations/stream", {"stream_id": "s", "chunk": "a [[S:"})
+    await inside.ask("sources/merge", {"rows": [{"url": "https://n.io", "title": "N"}]})
+    last = await inside.ask("citations/stream", {"stream_id": "s", "chunk": "1]] [[S:4]]", "flush": True})
+    assert first["text"] + last["text"] == "a [A](https://e.com/a) [[S:4]]"
+    assert last["sources_used"] == [1]
+
+
+async def test_streams_of_two_connections_are_apart(inside: Inside) -> None:
+    await inside.ask("citations/stream", {"stream_id": "s", "chunk": "a ["})
+    other = await inside.ask("citations/stream", {"stream_id": "s", "chunk": "b", "flush": True}, role="exec")
+    assert other["text"] == "b"
+
+
+async def test_too_many_open_streams_are_refused(inside: Inside) -> None:
+    for number in range(limits.STREAMS_PER_CONNECTION):
+        await inside.ask("citations/stream", {"stream_id": str(number), "chunk": "["})
+    with pytest.raises(TooLarge):
+        await inside.ask("citations/stream", {"stream_id": "one more", "chunk": "["})

@@ -1,0 +1,64 @@
+"""The workspace as a whole, through its methods."""
+
+from __future__ import annotations
+
+from tests.server.inside import Inside
+
+
+async def test_the_status_counts_everything(inside: Inside) -> None:
+    await inside.begin()
+    inside.write("turn_1/files/a.txt")
+    await inside.sync()
+    status = await inside.ask("workspace/status")
+    assert status["counts"] == {"turns": 1, "blocks": 1, "artifacts": 1, "sources": 1, "versions": 1}
+    assert (status["turn_id"], status["revision"]) == ("turn_1", inside.workspace.revision)
+
+
+async def test_sync_tells_what_is_new_since_the_last_one(inside: Inside) -> None:
+    inside.write("turn_1/files/a.txt")
+    assert (await inside.sync())["artifacts"] == ["fi:turn_1.files/a.txt"]
+    inside.write("turn_1/files/b.txt")
+    again = await inside.sync()
+    assert (again["artifacts"], again["sources"]) == (["fi:turn_1.files/b.txt"], [2])
+    assert (await inside.sync())["artifacts"] == []
+
+
+async def test_sync_names_what_somebody_still_writes(inside: Inside) -> None:
+    with inside.write("turn_1/files/a.txt").open("a") as writer:
+        writer.write("half")
+        answer = await inside.sync()
+    assert (answer["artifacts"], answer["unsettled"]) == ([], ["turn_1/files/a.txt"])
+
+
+async def test_changes_are_replayed_page_by_page(inside: Inside) -> None:
+    await inside.begin()
+    for name in "abc":
+        inside.write(f"turn_1/files/{name}.txt")
+    await inside.sync()
+    seen = []
+    since = 0
+    while True:
+        page = await inside.ask("workspace/changes", {"since": since, "limit": 2})
+        if not page["changes"]:
+            break
+        seen += page["changes"]
+        since = page["changes"][-1]["revision"]
+    revisions = [change["revision"] for change in seen]
+    assert revisions == sorted(revisions)
+    whole = await inside.ask("workspace/changes", {"since": 0})
+    assert seen == whole["changes"]
+    assert [change["sid"] for change in seen if "sid" in change] == [1, 2, 3]
+
+
+async def test_a_revision_of_the_future_means_starting_over(inside: Inside) -> None:
+    answer = await inside.ask("workspace/changes", {"since": inside.workspace.revision + 1})
+    assert (answer["fresh"], answer["changes"]) == (True, [])
+
+
+async def test_an_editor_hears_nothing_of_pending_files(inside: Inside) -> None:
+    await inside.begin()
+    await inside.ask("call/begin", {"tool_call_id": "tc_1", "tool_id": "exec", "params": {}})
+    inside.write("turn_1/files/a.txt")
+    await inside.sync()
+    changes = (await inside.ask("workspace/changes", {"since": 0}, role="editor"))["changes"]
+    assert [change for change in changes if change["kind"] == "artifact"] == []

@@ -1,0 +1,125 @@
+"""The way out to one client: one write for a batch, and bounded memory when it does not read."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, cast
+
+from sidecar.server.outbox import FLUSH_BYTES, LARGE_BYTES, Outbox
+
+
+class Pipe:
+    """A transport whose other end reads only when told to."""
+
+    def __init__(self, outbox: Outbox) -> None:
+        self.outbox = outbox
+        self.writes: list[bytes] = []
+        self.unread = 0
+        self.high = self.low = 0
+        self.aborted = False
+        self.reads = True
+
+    def set_write_buffer_limits(self, *, high: int, low: int) -> None:
+        self.high, self.low = high, low
+
+    def get_write_buffer_size(self) -> int:
+        return self.unread
+
+    def write(self, chunk: bytes | memoryview) -> None:
+        self.writes.append(bytes(chunk))
+        if not self.reads:
+            self.unread += len(chunk)
+            if self.unread > self.high:
+                self.outbox.choked = True
+
+    def read_all(self) -> None:
+        self.unread = 0
+        self.outbox.choked = False
+
+    def abort(self) -> None:
+        self.aborted = True
+
+
+def make(*, soft: int = 1000, hard: int = 5000) -> tuple[Outbox, Pipe]:
+    outbox = Outbox(asyncio.get_running_loop(), soft=soft, hard=hard)
+    pipe = Pipe(outbox)
+    outbox.open(cast(Any, pipe))
+    return outbox, pipe
+
+
+async def test_a_batch_leaves_in_one_write() -> None:
+    outbox, pipe = make()
+    outbox.hold()
+    for number in range(5):
+        outbox.put(b"h", b"%d" % number)
+    assert pipe.writes == []
+    outbox.flush()
+    assert pipe.writes == [b"h0h1h2h3h4"]
+
+
+async def test_what_is_put_outside_a_batch_leaves_at_the_next_turn_in_one_write() -> None:
+    outbox, pipe = make()
+    outbox.put(b"a")
+    outbox.put(b"b")
+    assert (pipe.writes, outbox.queued) == ([], 2)
+    await asyncio.sleep(0)
+    assert (pipe.writes, outbox.queued) == ([b"ab"], 0)
+
+
+async def test_a_batch_that_grows_large_does_not_wait_for_its_end() -> None:
+    outbox, pipe = make(soft=10**9, hard=10**9)
+    outbox.hold()
+    for _ in range(100):
+        outbox.put(b"x" * (FLUSH_BYTES // 10))
+    assert len(pipe.writes) >= 5
+    assert outbox.queued <= 2 * FLUSH_BYTES
+
+
+async def test_large_chunks_are_handed_over_by_themselves_and_in_order() -> None:
+    outbox, pipe = make(soft=10**9, hard=10**9)
+    large = b"L" * LARGE_BYTES
+    outbox.hold()
+    outbox.put(b"a", b"b", large, b"c")
+    outbox.put(b"d")
+    outbox.flush()
+    assert pipe.writes == [b"ab", large, b"cd"]
+
+
+async def test_events_are_dropped_and_counted_only_while_the_client_is_behind() -> None:
+    outbox, pipe = make()
+    pipe.reads = False
+    offered = []
+    for _ in range(10):
+        offered.append(outbox.offer(b"e" * 300))
+        outbox.flush()
+    assert offered == [True] * 4 + [False] * 6
+    assert outbox.dropped == 6
+    pipe.read_all()
+    assert outbox.offer(b"e") is True
+
+
+async def test_answers_are_kept_until_the_hard_limit_and_then_the_client_is_cut_off() -> None:
+    outbox, pipe = make(soft=1000, hard=5000)
+    pipe.reads = False
+    for _ in range(6):
+        outbox.put(b"a" * 1000)
+        outbox.flush()
+    assert (pipe.aborted, pipe.unread) == (False, 6000)
+    outbox.put(b"a")
+    assert (pipe.aborted, outbox.queued) == (True, 0)
+
+
+async def test_one_answer_larger_than_the_hard_limit_reaches_a_client_that_reads() -> None:
+    outbox, pipe = make(soft=1000, hard=5000)
+    outbox.put(b"a" * 100_000)
+    outbox.flush()
+    assert (pipe.aborted, len(pipe.writes[0])) == (False, 100_000)
+
+
+async def test_a_closed_outbox_takes_and_sends_nothing() -> None:
+    outbox, pipe = make()
+    outbox.put(b"a")
+    outbox.close()
+    outbox.put(b"b")
+    await asyncio.sleep(0)
+    assert (pipe.writes, outbox.queued) == ([], 0)

@@ -1,0 +1,1 @@
+"""Does every store keep the promise of its port?"""

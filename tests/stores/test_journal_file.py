@@ -1,0 +1,112 @@
+"""The file under the journal: opened, migrated, refused."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from sidecar.core.errors import JournalUnavailable
+from sidecar.stores.journal import Journal
+from sidecar.stores.journal_file import SCHEMA, JournalDamaged, JournalFile, Row, Schema, free_name, seal
+
+
+def row(seq: int, kind: str = "block", head: bytes = b"{}", body: bytes = b"{}") -> Row:
+    return Row(seq, kind, head, body, seal(seq, kind, head, body))
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Iterator[JournalFile]:
+    opened = JournalFile.open(str(tmp_path / "journal.db"))
+    yield opened
+    opened.close()
+
+
+def scanned(file: JournalFile, after: int = 0) -> list[Row]:
+    return [one for rows in file.scan(after=after) for one in rows]
+
+
+@pytest.mark.rule("journal.rows-are-hashed")
+@pytest.mark.parametrize(
+    "other",
+    [row(2), row(1, "source"), row(1, head=b"[]"), row(1, body=b"[]"), row(1, head=b"{", body=b"}{}")],
+    ids=["seq", "kind", "head", "body", "boundary"],
+)
+def test_the_seal_covers_all_that_a_row_says(other: Row) -> None:
+    assert other.h != row(1).h
+    assert 0 <= other.h < 2**63
+
+
+def test_rows_of_several_statements_are_one_transaction(file: JournalFile) -> None:
+    with pytest.raises(sqlite3.IntegrityError):
+        file.write([*[row(seq) for seq in range(1, 200)], row(5)])
+    assert scanned(file) == []
+    file.write([row(seq) for seq in range(1, 200)])
+    assert scanned(file, after=197) == [row(198), row(199)]
+
+
+@pytest.mark.parametrize("kind", ["block", "", "größe", "x" * 300])
+def test_a_row_comes_back_as_it_was_written(file: JournalFile, kind: str) -> None:
+    file.write([row(1, kind, b"", b"\0\xff")])
+    assert scanned(file) == [row(1, kind, b"", b"\0\xff")]
+    assert file.bodies([1]) == [b"\0\xff"]
+
+
+@pytest.mark.parametrize("column", ["kind", "head", "body", "h"])
+@pytest.mark.parametrize("value", ["NULL", "7", "x'ff'", "'other'"])
+def test_a_column_of_any_other_value_is_damage(file: JournalFile, column: str, value: str) -> None:
+    file.write([row(1)])
+    file._connection.execute(f"UPDATE journal SET {column} = {value}")
+    with pytest.raises(JournalDamaged):
+        scanned(file)
+
+
+@pytest.mark.rule("journal.schema-has-a-number")
+def test_an_older_file_is_copied_then_migrated(tmp_path: Path) -> None:
+    path = str(tmp_path / "journal.db")
+    old = JournalFile.open(path)
+    old.write([row(1)])
+    old.close()
+    next_schema = Schema(2, SCHEMA.create, {1: ("UPDATE journal SET seq = seq + 10", "CREATE TABLE more(n INTEGER)")})
+    migrated = JournalFile.open(path, next_schema)
+    assert migrated._connection.execute("SELECT seq FROM journal").fetchall() == [(11,)]
+    migrated.close()
+    (copy,) = tmp_path.glob("journal.db.schema1-*")
+    assert copy.stat().st_mode & 0o777 == 0o600
+    kept = JournalFile.open(str(copy))
+    assert scanned(kept) == [row(1)]
+    kept.close()
+
+
+def test_a_migration_that_fails_leaves_the_old_file(tmp_path: Path) -> None:
+    path = str(tmp_path / "journal.db")
+    old = JournalFile.open(path)
+    old.write([row(1)])
+    old.close()
+    broken = Schema(2, SCHEMA.create, {1: ("UPDATE journal SET seq = 10", "no SQL at all")})
+    with pytest.raises(JournalUnavailable):
+        JournalFile.open(path, broken)
+    same = JournalFile.open(path)
+    assert scanned(same) == [row(1)]
+    same.close()
+
+
+def test_a_journal_behind_a_link_is_not_opened(tmp_path: Path) -> None:
+    (tmp_path / "journal.db").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(OSError, match="symbolic"):
+        JournalFile.open(str(tmp_path / "journal.db"))
+    with pytest.raises(JournalUnavailable, match="symbolic"):
+        Journal.open(str(tmp_path))
+    assert not (tmp_path / "elsewhere").exists()
+
+
+def test_a_name_is_never_given_twice(tmp_path: Path) -> None:
+    path = str(tmp_path / "journal.db")
+    names = set()
+    for _ in range(3):
+        name = free_name(path, "damaged")
+        Path(name).touch()
+        names.add(name)
+    assert len(names) == 3

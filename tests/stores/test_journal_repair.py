@@ -1,0 +1,97 @@
+"""A damaged journal is kept for ever, and what is intact in it goes on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from sidecar.core.errors import JournalUnavailable
+from sidecar.stores.journal_file import SCHEMA, JournalFile, Row, Schema, seal
+from sidecar.stores.journal_repair import open_sound, rescue
+
+
+def row(seq: int, body: bytes = b"{}") -> Row:
+    return Row(seq, "block", b"{}", body, seal(seq, "block", b"{}", body))
+
+
+def write(folder: Path, *rows: Row, name: str = "journal.db") -> None:
+    folder.mkdir(exist_ok=True)
+    file = JournalFile.open(str(folder / name))
+    file.write(rows)
+    file.close()
+
+
+def scanned(file: JournalFile) -> list[Row]:
+    return [one for rows in file.scan(after=0) for one in rows]
+
+
+@pytest.mark.parametrize("content", [b"no database at all " * 300, b"SQLite format 3\0" + b"\xff" * 5000, b"short"])
+def test_what_is_no_database_is_put_aside(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "journal.db").write_bytes(content)
+    file, damage = open_sound(str(tmp_path))
+    assert scanned(file) == []
+    file.close()
+    assert damage is not None
+    assert Path(damage.moved_to).read_bytes() == content
+    assert Path(damage.moved_to).name.startswith("journal.db.damaged-")
+
+
+def test_a_sound_journal_is_opened_in_place(tmp_path: Path) -> None:
+    write(tmp_path, row(1))
+    file, damage = open_sound(str(tmp_path))
+    assert damage is None
+    assert scanned(file) == [row(1)]
+    file.close()
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == ["journal.db"]
+
+
+def test_intact_rows_on_both_sides_of_a_broken_page_are_rescued(tmp_path: Path) -> None:
+    rows = [row(seq, b"%05d" % seq * 100) for seq in range(1, 501)]
+    write(tmp_path, *rows)
+    path = tmp_path / "journal.db"
+    content = bytearray(path.read_bytes())
+    at = content.index(b"00250" * 50) // 4096 * 4096
+    content[at : at + 4096] = b"\xff" * 4096
+    path.write_bytes(content)
+    file, damage = rescue(str(tmp_path), "a broken page")
+    kept = scanned(file)
+    file.close()
+    assert set(kept) < set(rows)
+    assert 480 <= len(kept) < 500
+    assert kept[0] == rows[0]
+    assert kept[-1] == rows[-1]
+    assert (damage.rescued, damage.lost) == (len(kept), 500 - len(kept))
+
+
+def test_an_exchange_that_was_interrupted_is_finished(tmp_path: Path) -> None:
+    write(tmp_path, row(1), row(2))
+    write(tmp_path, row(1), name="journal.db.rescued")
+    (tmp_path / "journal.db-wal").write_bytes(b"the log of the damaged one")
+    file, damage = open_sound(str(tmp_path))
+    assert scanned(file) == [row(1)]
+    file.close()
+    assert damage is None
+    names = sorted(entry.name.partition("damaged-")[0] for entry in tmp_path.iterdir())
+    assert names == ["journal.db", "journal.db.", "journal.db."]
+
+
+def test_a_rescue_begins_anew_after_a_crash(tmp_path: Path) -> None:
+    write(tmp_path, row(1), row(2))
+    write(tmp_path, row(9), name="journal.db.rescuing")
+    file, damage = rescue(str(tmp_path), "tried again")
+    assert scanned(file) == [row(1), row(2)]
+    file.close()
+    assert damage.rescued == 2
+
+
+def test_a_rescue_without_room_changes_nothing(tmp_path: Path) -> None:
+    rows = [row(seq, b"x" * 4000) for seq in range(1, 50)]
+    write(tmp_path, *rows)
+    tight = Schema(SCHEMA.number, (*SCHEMA.create, "PRAGMA max_page_count=8"), {})
+    with pytest.raises(JournalUnavailable, match="no room"):
+        rescue(str(tmp_path), "on a full disk", schema=tight)
+    file, damage = open_sound(str(tmp_path))
+    assert damage is None
+    assert scanned(file) == rows
+    file.close()

@@ -1,0 +1,1 @@
+"""Is the house in order?"""
