@@ -50,6 +50,8 @@ def socket_folder(out_dir: str, socket_dir: str | None = None) -> str:
 def make_folder(path: str) -> None:
     """Make the folder, and the default one above it, ours alone. Raises Hopeless when something else stands there."""
     try:
+        # One by one, because only the last folder of a path gets the mode.
+        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
         os.makedirs(path, mode=0o700, exist_ok=True)
     except OSError as error:
         raise Hopeless(NO_PERMISSION, f"no folder for the sockets: {error}") from None

@@ -388,3 +388,18 @@ def test_what_the_door_does_not_know_is_for_the_daemon(
     assert bridge.main(arguments) == 0
     role = "editor" if "--role=editor" in arguments else "exec"
     assert started == [[role, sys.executable, "-m", "sidecar", "serve", "--out-dir", "/o", *passed_on]]
+
+
+@pytest.mark.parametrize("mask", [0o022, 0o077, 0])
+def test_on_a_fresh_machine_the_default_folders_are_ours_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mask: int
+) -> None:
+    monkeypatch.delenv("ARTIFACT_SIDECAR_SOCKET_DIR", raising=False)
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    before = os.umask(mask)
+    try:
+        folder = bridge.socket_folder(str(tmp_path / "out"))
+        bridge.make_folder(folder)
+    finally:
+        os.umask(before)
+    assert [oct(os.stat(place).st_mode & 0o777) for place in (os.path.dirname(folder), folder)] == ["0o700", "0o700"]
