@@ -39,7 +39,7 @@ class Timeline:
         """Take in heads as the journal stores them. A start spends its time here, so it is one loop without calls."""
         heads, by_path, tools = self.heads, self._by_path, self.tools
         number = len(heads)
-        turn: str | None = None
+        turn = ""  # no turn is called so
         blocks = array("l")
         for one in stored:
             if one[TURN] != turn:
