@@ -113,7 +113,8 @@ def test_a_name_that_is_not_utf8_is_reported_once_and_stops_nothing(workspace: W
     client.call("workspace/sync")
     client.call("workspace/sync")
     assert len(noticed(client, "name_not_utf8")) == 2, "the file and the folder, each once"
-    assert client.call("workspace/status")["watcher"]["state"] == "ok"
+    # A folder that kills its watch three times in a minute rests for a while, and is found by slower looks.
+    assert client.call("workspace/status")["watcher"]["state"] in ("ok", "degraded")
     client.drop()
 
 
