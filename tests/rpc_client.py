@@ -277,9 +277,12 @@ class AsyncClient:
         """Send a request; the future gets the whole answer, error or result."""
         id_ = next(self._ids)
         message: dict[str, Any] = {"jsonrpc": "2.0", "id": id_, "method": method}
-        self._waiting[id_] = asyncio.get_running_loop().create_future()
-        self.send(message if params is None else {**message, "params": params})
-        return self._waiting[id_]
+        answer = self._waiting[id_] = asyncio.get_running_loop().create_future()
+        if self._listening.done():
+            answer.set_exception(HungUpError("the daemon had closed the connection"))
+        else:
+            self.send(message if params is None else {**message, "params": params})
+        return answer
 
     def notify(self, method: str, params: dict[str, Any] | None = None) -> None:
         self.send({"jsonrpc": "2.0", "method": method, **({} if params is None else {"params": params})})
