@@ -329,5 +329,5 @@ class AsyncClient:
     async def _read(self) -> bytes:
         try:
             return await self._reader.read(1 << 20)
-        except ConnectionResetError:
+        except ConnectionError:
             return b""  # it died with something of ours unread
