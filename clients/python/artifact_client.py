@@ -15,7 +15,7 @@ import os
 import sys
 from _collections import deque  # pyright: ignore - `collections` itself takes 3 ms to import
 from _thread import allocate_lock
-from time import monotonic
+from time import monotonic, sleep
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,8 +26,9 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 PROTOCOL_VERSION = "1.0"
-TIMEOUT = 30.0  # seconds that any call may take
+TIMEOUT, PATIENCE = 30.0, 5.0  # seconds that any call may take, and of them for a daemon that follows another
 _HEADER_BYTES, _ADDRESS_BYTES = 4096, 107
+_READS = {"artifact/fetch", "artifact/read", "artifact/resolve", "sources/list", "workspace/status"}  # change nothing
 
 
 class SidecarError(Exception):
@@ -43,7 +44,9 @@ class NoAnswer(SidecarError, TimeoutError):
 
 
 class ConnectionLost(SidecarError, ConnectionError):
-    """The connection ended before the answer came; the next call makes a new one."""
+    """The connection ended before the answer came. Repeated with the same `request_id`, a change is made only once."""
+
+    delivered = True  # False when the other side cannot have got the whole message
 
 
 class RpcError(SidecarError):
@@ -122,6 +125,7 @@ class Client:
         self._pid = os.getpid()
         self._lock = allocate_lock()
         self._link: Link | None = None
+        self._had_link = False
         self._count = 0
         self._events: deque[tuple[str, dict[str, Any]]] = deque()
 
@@ -135,16 +139,29 @@ class Client:
         """Hang up. The sidecar goes on; a later call connects again."""
         if self._pid == os.getpid():
             self._hang_up()
+            self._events.clear()
+            self._had_link = False
 
     def call(self, method: str, params: Any = None, *, timeout: float | None = None, progress: Any = None) -> Any:
         """Ask and wait for the answer, at most `timeout` seconds (30 by default).
 
         `progress` is called with the values of `$/progress` (`{kind, title?, message?, percentage?}`), where a method
         reports it. Raises NoSidecar, NoAnswer, ConnectionLost or RpcError, and ValueError for params that are no JSON.
+        What was not delivered, and a plain read whose answer was lost, is asked once more over a new connection.
         """
         deadline = self._acquire(timeout)
+        asked = (method, dict(params or {}), deadline, progress)
         try:
-            return self._ask(self._connected(deadline), method, dict(params or {}), deadline, progress)
+            try:
+                return self._ask(self._connected(deadline), *asked)
+            except ConnectionLost as lost:
+                if lost.delivered and method not in _READS:
+                    raise ConnectionLost(f"{lost}; repeat {method} with the same request_id to have it once") from None
+            except RpcError as refusal:
+                if refusal.kind != "shutting_down" or method not in _READS:
+                    raise
+                self._hang_up()
+            return self._ask(self._connected(deadline), *asked)
         finally:
             self._lock.release()
 
@@ -153,7 +170,7 @@ class Client:
         while True:
             deadline = self._acquire(None)
             try:
-                link = self._connected(deadline)
+                link = self._link or self._connected(deadline)
                 while not self._events:
                     if link.whole() is None and not link.poll(1, timeout):
                         return
@@ -177,14 +194,20 @@ class Client:
         return deadline
 
     def _connected(self, deadline: float) -> Link:
+        if self._link is not None and self._link.hung_up():
+            self._hang_up()
         if self._link is None:
-            self._link = link = self._dial()
-            self._events.clear()
+            anew = self._had_link
+            self._link = link = self._dialled(min(deadline, monotonic() + PATIENCE) if anew else 0.0)
             me = {"name": "artifact_client", "version": __version__}
             hello = {"processId": os.getpid(), "clientInfo": me, "capabilities": {}, "rootUri": None}
             try:
                 self._ask(link, "initialize", {**hello, "initializationOptions": self._options}, deadline, None)
                 self._send(link, {"method": "initialized", "params": {}}, deadline)
+                if anew and self._options.get("events"):
+                    revision = self._ask(link, "workspace/status", {}, deadline, None)["revision"]
+                    notice = {"code": "events_dropped", "message": "reconnected; ask workspace/changes", "count": 0}
+                    self._events.append(("notice/posted", {"notice": notice, "revision": revision}))
             except ConnectionLost as error:
                 raise NoSidecar(f"{link.name}: {error}") from None
             except RpcError as refusal:
@@ -192,7 +215,16 @@ class Client:
                 if not (link.inherited and refusal.code == -32600):
                     self._hang_up()
                     raise
+            self._had_link = not link.inherited
         return self._link
+
+    def _dialled(self, until: float) -> Link:
+        while monotonic() < until:
+            try:
+                return self._dial()
+            except NoSidecar:
+                sleep(0.02)
+        return self._dial()
 
     def _ask(self, link: Link, method: str, params: dict[str, Any], deadline: float, progress: Any) -> Any:
         self._count += 1
@@ -200,7 +232,11 @@ class Client:
         identity = f"{self._pid}-{self._count}"
         if progress is not None:
             params["workDoneToken"] = identity
-        self._send(link, {"id": identity, "method": method, "params": params}, deadline)
+        try:
+            self._send(link, {"id": identity, "method": method, "params": params}, deadline)
+        except ConnectionLost as lost:
+            lost.delivered = False
+            raise
         while True:
             message = self._watched(link.receive, deadline)
             if "method" not in message and message.get("id") in (identity, None):
@@ -277,6 +313,17 @@ class Link:
             raise ConnectionLost("what came is no message")
         return message
 
+    def hung_up(self) -> bool:
+        """Whether the other side has ended, as far as can be seen without waiting."""
+        from socket import MSG_DONTWAIT
+
+        try:
+            while came := self.stream.recv(262_144, MSG_DONTWAIT):
+                self._buffer += came
+        except OSError as error:
+            return not isinstance(error, BlockingIOError)
+        return True
+
     def close(self) -> None:
         """Hang up, and see the door out."""
         self.stream.close()
@@ -352,7 +399,7 @@ def dial_descriptor(number: str | int) -> Link:
 
     try:
         if int(number) in _spent:
-            raise NoSidecar("it was used before, by this program or by the one it was forked from")
+            raise NoSidecar("it was used before, here or by who forked us, and one that has ended cannot be made anew")
         stream = socket.socket(fileno=os.dup(int(number)))
         stream.getpeername()
     except (OSError, ValueError) as error:

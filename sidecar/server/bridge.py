@@ -1,14 +1,13 @@
 """The stdio door: joins its stdin and stdout to the workspace's daemon, and starts one when none answers.
 
-It copies bytes and knows no JSON. A sandboxed program starts it and waits for it, so it imports nothing that is not
-part of the interpreter itself; it runs as `python -m sidecar connect` and as a file by itself
-(`python -S -E bridge.py --out-dir DIR`). Where the sockets lie is decided here, for the daemon as well.
+A sandboxed program starts it and waits for it, so it imports nothing that is not part of the interpreter itself; it
+runs as `python -m sidecar connect` and as a file (`python -S -E bridge.py --out-dir DIR`), with `doorway.py`,
+`upward.py`, `session.py` and `envelopes.py` beside it. Where the sockets lie is decided here, for the daemon as well.
 """
 
 from __future__ import annotations
 
 import _socket
-import _thread
 import os
 import sys
 import time
@@ -23,11 +22,14 @@ FIRST_WAIT, LONGEST_WAIT = 0.002, 0.05
 RESPAWN_SECONDS = 0.5
 ENDING_SECONDS = 1.0
 CHUNK = 65536
-REPLAY_BYTES = 65536
-RECONNECTS = 2
+RECONNECTS = 5
+RECONNECT_PAUSE, LONGEST_PAUSE = 0.05, 1.0
+YIELD_SECONDS = 0.1
 
 # sysexits.h; 75 is what a daemon ends with that finds another one holding the workspace.
 USAGE, UNAVAILABLE, ALREADY_SERVED, NO_PERMISSION = 64, 69, 75, 77
+# A journal that failed, a bug, a signal: a daemon that ends with these may have a healthy successor.
+PASSING = frozenset((70, *range(129, 193)))
 
 
 class Hopeless(Exception):  # noqa: N818 - said to a person, with an exit code
@@ -170,12 +172,19 @@ def _start(folder: str, serve: list[str]) -> int:
     ]
     # A descriptor that we were given by accident would keep somebody's pipe open for as long as the daemon lives.
     for given in map(int, os.listdir("/proc/self/fd")):
-        if given > 2 and _quietly(os.get_inheritable, given):
+        if given > 2 and _is_inherited(given):
             actions.append((os.POSIX_SPAWN_CLOSE, given))
     try:
         return os.posix_spawn(serve[0], serve, _environment(), file_actions=actions, setsid=True)
     except OSError as error:
         raise Hopeless(UNAVAILABLE, f"cannot start the daemon: {error}") from None
+
+
+def _is_inherited(descriptor: int) -> bool:
+    try:
+        return os.get_inheritable(descriptor)
+    except OSError:
+        return False  # it was the one that listed the folder
 
 
 def _environment() -> dict[str, str]:
@@ -250,85 +259,81 @@ def bring_down(sock: _socket.socket, sink: int) -> None:
         pass  # the reader has gone, or the daemon; there is nobody to tell
 
 
-def _quietly(do, *arguments):
-    """What `do` gives, or None when it fails: the other thread sees the same failure, and can do something about it."""
-    try:
-        return do(*arguments)
-    except OSError:
-        return None
-
-
 def _write_all(sink: int, chunk: bytes) -> None:
     rest = memoryview(chunk)
     while rest:
         rest = rest[os.write(sink, rest) :]
 
 
-class _Upward:
-    """The way from stdin to the daemon, which can be moved to another daemon as long as nothing was answered.
+# The door while it is open.
 
-    A daemon that is about to end may still take a connection and drop it. What was sent to it is kept until the first
-    answer comes, and told again to its successor.
-    """
 
-    def __init__(self, sock: _socket.socket) -> None:
-        self.sock = sock
-        self.ended = False  # stdin has ended
-        self.unanswered: bytearray | None = bytearray()  # None when there is no way back
-        self._lock = _thread.allocate_lock()
+class Way:
+    """The way of one door to one daemon after another. `tries` counts those in a row that were of no use."""
 
-    def copy(self, source: int) -> None:
-        while chunk := _quietly(os.read, source, CHUNK):
-            with self._lock:
-                kept = self.unanswered
-                if kept is not None:
-                    kept += chunk
-                    if len(kept) > REPLAY_BYTES:
-                        self.unanswered = None
-                _quietly(self.sock.sendall, chunk)  # whoever reads the socket learns that it is dead
-        with self._lock:
-            self.ended = True
-            _quietly(self.sock.shutdown, _socket.SHUT_WR)
+    def __init__(self, folder: str, role: str, serve: list[str]) -> None:
+        self.tries = 0
+        self._where = (folder, role, serve)
+        self._child: int | None = None
+        self._served = False  # one of them did its work for a while
+        self._last: Hopeless | None = None
 
-    def move(self, sock: _socket.socket) -> None:
-        """Tell everything again to another daemon, and go on with it."""
-        with self._lock:
-            self.sock.close()
-            self.sock = sock
-            _quietly(sock.sendall, self.unanswered or b"")
-            if self.ended:
-                _quietly(sock.shutdown, _socket.SHUT_WR)
+    def first(self) -> _socket.socket:
+        """Connect for the first time. Raises Hopeless."""
+        sock, self._child = connect(*self._where)
+        return sock
 
-    def first_answer(self) -> bytes:
-        """What the daemon says first, or nothing when it hung up."""
-        chunk = _quietly(self.sock.recv, CHUNK)
-        if chunk:
-            self.unanswered = None  # it lives, so nothing needs to be told twice
-        return chunk or b""
+    def another(self) -> _socket.socket:
+        """Connect to the successor of a daemon that has ended. Raises Hopeless, at the latest after a few tries."""
+        while True:
+            self.tries += 1
+            if self.tries > RECONNECTS:
+                sentence = f"the daemon ended {self.tries} times in a row before it gave a result"
+                last = self._last
+                raise Hopeless(last.code, f"{sentence}; {last}") if last else self.give_up(sentence)
+            if self.tries > 1:
+                time.sleep(min(2**self.tries * RECONNECT_PAUSE, LONGEST_PAUSE))
+            try:
+                return self._dial_for_a_moment() or self.first()
+            except Hopeless as error:
+                if error.code not in PASSING:
+                    raise
+                self._last = error
+
+    def look_back(self, *, served: bool) -> None:
+        """The daemon has hung up. Raises Hopeless when it was ours to start and another would end like it."""
+        self._served = self._served or served
+        child, self._child = self._child, None
+        code = None if child is None else _wait_for_end(child)
+        if code in (None, 0, ALREADY_SERVED):
+            return
+        error = _failed_start(self._where[0], code)
+        if not served and (code not in PASSING or not self._served):
+            raise error
+        self._last = error
+
+    def give_up(self, sentence: str) -> Hopeless:
+        """What ends the door, with this reason."""
+        return Hopeless(UNAVAILABLE, sentence)
+
+    def _dial_for_a_moment(self) -> _socket.socket | None:
+        """Whoever asked the old daemon to end may be about to start a newer one, and comes first."""
+        until = time.monotonic() + YIELD_SECONDS
+        while time.monotonic() < until:
+            try:
+                return dial(*self._where[:2])
+            except OSError:
+                time.sleep(FIRST_WAIT)
+        return None
 
 
 def join(folder: str, role: str, serve: list[str], *, source: int = 0, sink: int = 1) -> None:
     """Be the door between two descriptors and the daemon until one side ends. Raises Hopeless."""
-    sock, child = connect(folder, role, serve)
-    upward = _Upward(sock)
-    _thread.start_new_thread(upward.copy, (source,))
-    for attempt in range(RECONNECTS + 1):
-        if chunk := upward.first_answer():
-            _write_all(sink, chunk)
-            bring_down(upward.sock, sink)
-            return
-        if upward.ended and upward.unanswered == b"":
-            return  # nothing was asked, so no answer is missing
-        code = None if child is None else _wait_for_end(child)
-        if code not in (None, 0, ALREADY_SERVED):
-            raise _failed_start(folder, code)
-        if upward.unanswered is None or attempt == RECONNECTS:
-            break
-        sock, another = connect(folder, role, serve)
-        child = another or child
-        upward.move(sock)
-    if not upward.ended:
-        raise Hopeless(UNAVAILABLE, "the daemon closed the connection before it answered anything")
+    if __package__:
+        from sidecar.server import doorway
+    else:
+        doorway = __import__("doorway")  # a file by itself has its parts beside it
+    doorway.Doorway(Way(folder, role, serve), source=source, sink=sink).run()
 
 
 # The command line.

@@ -366,6 +366,138 @@ def test_a_hang_up_is_told_as_such(path: Path) -> None:
         conversation.join()
 
 
+# Connections that end
+
+
+def hang_up(server: Scripted) -> Iterable[Message]:
+    """What a server does whose daemon ends: nothing is said any more, and the next connection is served."""
+    for stream in server._open[1:]:
+        try:
+            stream.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            continue  # it has ended before
+    return []
+
+
+def times(server: Scripted, method: str) -> int:
+    return methods(server).count(method)
+
+
+def test_a_connection_that_has_ended_between_calls_is_made_anew(server: Scripted, client: Client) -> None:
+    client.call("x/y")
+    for _ in range(3):
+        hang_up(server)
+        assert client.call("x/y")["method"] == "x/y"
+    assert server.connections == times(server, "initialize") == times(server, "x/y") == 4
+
+
+def test_a_call_that_was_not_delivered_is_asked_again(
+    server: Scripted, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client.call("x/y")
+    send = Link.send
+
+    def fail_once(link: Link, frame: bytes, deadline: float) -> None:
+        monkeypatch.setattr(Link, "send", send)
+        raise BrokenPipeError("it has just ended")
+
+    monkeypatch.setattr(Link, "send", fail_once)
+    assert client.call("timeline/append")["method"] == "timeline/append"
+    assert (server.connections, times(server, "timeline/append")) == (2, 1)
+
+
+def test_a_change_whose_answer_was_lost_is_not_asked_again(server: Scripted, client: Client) -> None:
+    server.answer = lambda request: hang_up(server)
+    with pytest.raises(ConnectionLost, match="repeat timeline/append with the same request_id"):
+        client.call("timeline/append")
+    assert times(server, "timeline/append") == 1
+    server.answer = echo
+    assert client.call("timeline/append")["method"] == "timeline/append"
+
+
+def test_a_plain_read_whose_answer_was_lost_is_asked_once_more(server: Scripted, client: Client) -> None:
+    server.answer = lambda request: echo(request) if times(server, "artifact/fetch") > 1 else hang_up(server)
+    assert client.call("artifact/fetch")["method"] == "artifact/fetch"
+    assert times(server, "artifact/fetch") == 2
+    server.answer = lambda request: hang_up(server)
+    with pytest.raises(ConnectionLost):
+        client.call("artifact/fetch")
+    assert times(server, "artifact/fetch") == 4
+
+
+def test_a_plain_read_that_a_daemon_refuses_because_it_ends_is_asked_once_more(
+    server: Scripted, client: Client
+) -> None:
+    error = {"code": -32803, "message": "it ends", "data": {"kind": "shutting_down", "about": "", "hint": ""}}
+    server.answer = lambda request: (
+        echo(request) if server.connections > 1 else [{"jsonrpc": "2.0", "id": request["id"], "error": error}]
+    )
+    with pytest.raises(RpcError, match="it ends"):
+        client.call("timeline/append")
+    assert client.call("sources/list")["method"] == "sources/list"
+    assert server.connections == 2
+
+
+def test_a_client_waits_a_while_for_the_daemon_that_follows(path: Path) -> None:
+    first = Scripted().listen(path)
+    with Client(lambda: dial_socket(str(path)), timeout=5) as client:
+        client.call("x/y")
+        first.close()
+        path.unlink()
+        second = Scripted()
+        coming = threading.Timer(0.2, lambda: second.listen(path))
+        coming.start()
+        assert client.call("x/y")["method"] == "x/y"
+        coming.join()
+        second.close()
+
+
+def test_a_client_waits_for_no_daemon_that_it_never_had(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(artifact_client, "PATIENCE", 1000.0)
+    with pytest.raises(NoSidecar, match="nobody answers"):
+        Client(lambda: dial_socket(str(path))).call("x/y")
+
+
+def test_a_client_gives_up_when_no_daemon_follows(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(artifact_client, "PATIENCE", 0.1)
+    with Scripted().listen(path) as server, Client(lambda: dial_socket(str(path))) as client:
+        client.call("x/y")
+        server.close()
+        with pytest.raises(NoSidecar, match="nobody answers"):
+            client.call("x/y")
+
+
+def test_a_descriptor_that_has_ended_cannot_be_made_anew(
+    server: Scripted, environment: Callable[[str, str], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(artifact_client, "PATIENCE", 1000.0)
+    ours, theirs = socket.socketpair()
+    server.serve(theirs)
+    number = ours.detach()
+    environment("ARTIFACT_SIDECAR_FD", str(number))
+    try:
+        artifact_client.call("x/y")
+        theirs.shutdown(socket.SHUT_RDWR)
+        with pytest.raises(NoSidecar, match="one that has ended cannot be made anew"):
+            artifact_client.call("x/y")
+    finally:
+        os.close(number)
+        artifact_client._spent.discard(number)
+
+
+def test_who_wants_events_hears_that_some_may_be_missing(server: Scripted, path: Path) -> None:
+    server.answer = answers({"revision": 7})
+    with Client(lambda: dial_socket(str(path)), events=["sources"], timeout=5) as client:
+        client.call("x/y")
+        hang_up(server)
+        client.call("x/y")
+        ((method, params),) = client.events(timeout=0.05)
+        assert (method, params["revision"], params["notice"]["code"]) == ("notice/posted", 7, "events_dropped")
+        hang_up(server)
+        with pytest.raises(ConnectionLost, match="hung up"):
+            next(client.events(timeout=5))
+
+
 # Processes
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import artifact_client
 import pytest
-from artifact_client import Client, MissingSources, RpcError, dial_socket
+from artifact_client import Client, MissingSources, RpcError, dial_command, dial_socket
 
 from tests.daemon_process import PROJECT, Workspace, environment
 
@@ -149,8 +149,18 @@ def test_a_descriptor_serves_one_program_after_another(workspace: Workspace) -> 
 def test_a_client_finds_the_next_daemon(make_workspace: Callable[..., Workspace]) -> None:
     workspace = make_workspace().start()
     with Client(lambda: dial_socket(str(workspace.socket("exec")))) as client:
-        client.call("workspace/status")
-        workspace.restart()
-        with pytest.raises(artifact_client.ConnectionLost):
-            client.call("workspace/status")
+        for _ in range(2):
+            client.call("workspace/sync")
+            workspace.restart()
         assert client.call("workspace/status")["out_dir"] == str(workspace.out_dir)
+
+
+def test_a_client_and_its_own_door_find_the_next_daemon(make_workspace: Callable[..., Workspace]) -> None:
+    workspace = make_workspace().start()
+    command = [sys.executable, "-m", "sidecar", "connect", *workspace.arguments, "--role", "runtime"]
+    with Client(lambda: dial_command(command)) as client:
+        client.call("turn/begin", {"turn_id": "turn_1"})
+        link = client._link
+        workspace.restart()
+        assert client.call("workspace/status")["turn_id"] == "turn_1"
+        assert client._link is link, "the door stayed and found it"

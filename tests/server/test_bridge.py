@@ -1,64 +1,25 @@
-"""The stdio door, as a process: it finds the daemon or starts one, copies bytes, and says clearly why it cannot."""
+"""The stdio door, as a process: it finds the daemon or starts one, and says clearly why it cannot."""
 
 from __future__ import annotations
 
 import hashlib
 import os
 import select
+import shutil
 import signal
 import socket
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from time import monotonic
 
 import pytest
 
 from sidecar.server import bridge
-from tests.server import fake_daemon
+from tests.daemon_process import eventually
+from tests.server.door_site import CEILING, ROOT, Site
 
-ROOT = Path(bridge.__file__).parents[2]
-CEILING = 10.0  # a machine that is busy starts ten interpreters slowly
-
-
-class Site:
-    """A workspace's socket folder, the diary of the fake daemons started there, and the doors to it."""
-
-    def __init__(self, tmp_path: Path) -> None:
-        self.folder = str(tmp_path / "sockets" / "0123456789abcdef")
-        self.diary = tmp_path / "diary"
-        self.doors: list[subprocess.Popen[bytes]] = []
-
-    def serve(self, how: str = "echoes") -> list[str]:
-        return [sys.executable, "-m", "tests.server.fake_daemon", self.folder, str(self.diary), how]
-
-    def door(self, how: str = "echoes") -> subprocess.Popen[bytes]:
-        code = (
-            "import sys; from sidecar.server import bridge\n"
-            "try: bridge.join(sys.argv[1], 'exec', sys.argv[2:])\n"
-            "except bridge.Hopeless as error: print(error, file=sys.stderr); sys.exit(error.code)"
-        )
-        door = subprocess.Popen(
-            [sys.executable, "-S", "-E", "-c", code, self.folder, *self.serve(how)],
-            cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        )  # fmt: skip
-        self.doors.append(door)
-        return door
-
-    def daemons(self) -> list[int]:
-        return [int(line) for line in self.diary.read_text("utf-8").split()] if self.diary.exists() else []
-
-    def close(self) -> None:
-        for door in self.doors:
-            if door.poll() is None:
-                door.kill()
-            door.communicate()
-        for daemon in self.daemons():
-            try:
-                os.kill(daemon, signal.SIGKILL)
-            except ProcessLookupError:
-                pass  # it ended by itself
+PARTS = ("bridge", "doorway", "upward", "session", "envelopes")
 
 
 @pytest.fixture
@@ -68,87 +29,52 @@ def site(tmp_path: Path) -> Iterator[Site]:
     made.close()
 
 
-def say(door: subprocess.Popen[bytes], words: bytes) -> None:
-    assert door.stdin is not None
-    os.write(door.stdin.fileno(), words)
-
-
-def hear(door: subprocess.Popen[bytes], size: int) -> bytes:
-    assert door.stdout is not None
-    heard, deadline = b"", monotonic() + CEILING
-    while len(heard) < size:
-        ready, _, _ = select.select([door.stdout], [], [], deadline - monotonic())
-        assert ready, f"heard only {heard!r}"
-        chunk = os.read(door.stdout.fileno(), 65536)
-        if not chunk:
-            break
-        heard += chunk
-    return heard
-
-
-def until_gone(process: int) -> None:
-    deadline = monotonic() + CEILING
-    while monotonic() < deadline:
-        try:
-            os.kill(process, 0)
-            os.waitpid(process, os.WNOHANG)
-        except (ProcessLookupError, ChildProcessError):
-            return
-        select.select([], [], [], 0.005)
-    raise AssertionError(f"{process} is still there")
+def gone(process: int) -> bool:
+    try:
+        os.waitpid(process, os.WNOHANG)
+    except ChildProcessError:
+        pass  # it was never ours
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return True
+    return False
 
 
 # Finding and starting
 
 
 def test_a_door_starts_the_daemon_that_it_does_not_find(site: Site) -> None:
-    door = site.door()
-    say(door, b"hello")
-    assert hear(door, 5) == b"hello"
-    assert len(site.daemons()) == 1
+    assert [site.door().greet()] == site.daemons()
 
 
 def test_a_second_door_finds_the_daemon_of_the_first(site: Site) -> None:
-    for words in (b"one", b"two"):
-        door = site.door()
-        say(door, words)
-        assert hear(door, 3) == words
+    assert site.door().greet() == site.door().greet()
     assert len(site.daemons()) == 1
 
 
 @pytest.mark.rule("cli.the-door-starts-or-attaches")
 def test_ten_doors_at_once_start_one_daemon(site: Site) -> None:
     doors = [site.door() for _ in range(10)]
-    for number, door in enumerate(doors):
-        say(door, b"%d" % number)
-    assert [hear(door, 1) for door in doors] == [b"%d" % number for number in range(10)]
+    numbers = [door.client.ask("initialize", {}) for door in doors]
+    answers = [door.client.answer(number)["daemon"] for door, number in zip(doors, numbers, strict=True)]
+    assert {*answers} == {*site.daemons()}
     assert len(site.daemons()) == 1
 
 
 def test_the_daemon_outlives_the_door_that_started_it_and_its_terminal(site: Site) -> None:
     first = site.door()
-    say(first, b"a")
-    hear(first, 1)
-    [daemon] = site.daemons()
-    assert os.getsid(daemon) != os.getsid(first.pid)
-    first.kill()
-    first.wait()
-    second = site.door()
-    say(second, b"b")
-    assert hear(second, 1) == b"b"
-    assert site.daemons() == [daemon]
+    daemon = first.greet()
+    assert os.getsid(daemon) != os.getsid(first.process.pid)
+    first.process.kill()
+    first.process.wait()
+    assert site.door().greet() == daemon
 
 
-def test_a_daemon_that_was_killed_is_replaced(site: Site) -> None:
-    first = site.door()
-    say(first, b"a")
-    hear(first, 1)
-    [daemon] = site.daemons()
-    os.kill(daemon, signal.SIGKILL)
-    assert first.wait(CEILING) == 0
-    second = site.door()
-    say(second, b"b")
-    assert hear(second, 1) == b"b"
+def test_a_door_that_comes_after_a_killed_daemon_starts_another(site: Site) -> None:
+    killed = site.door().greet()
+    os.kill(killed, signal.SIGKILL)
+    assert site.door().greet() != killed
     assert len(site.daemons()) == 2
 
 
@@ -170,28 +96,22 @@ def test_the_daemon_holds_no_descriptor_of_the_door(site: Site) -> None:
 
 
 def test_a_daemon_that_is_about_to_end_and_hangs_up_is_followed_by_another(site: Site) -> None:
-    door = site.door("hangs-up-on-the-first")
-    say(door, b"hello")
-    assert hear(door, 5) == b"hello"
-    assert len(site.daemons()) == 2
+    assert site.door("hangs-up-on-the-first").greet() == site.daemons()[1]
 
 
 # Failing
 
 
 def test_a_daemon_that_cannot_start_is_reported_with_its_last_words_and_its_exit_code(site: Site) -> None:
-    door = site.door("fails")
-    _, errors = door.communicate(b"hello", timeout=CEILING)
-    assert door.returncode == 65
-    assert errors.decode().strip() == "the daemon ended with exit code 65: the journal is of a newer version"
+    done = site.door("fails").end(b"hello")
+    assert done == (65, b"", "the daemon ended with exit code 65: the journal is of a newer version")
 
 
 def test_a_daemon_that_dies_while_it_wakes_up_is_reported_as_well(site: Site) -> None:
-    door = site.door("dies-while-waking")
-    say(door, b"hello")
-    assert door.wait(CEILING) == 70
-    assert door.stderr is not None
-    assert b"out of memory" in door.stderr.read()
+    code, heard, errors = site.door("dies-while-waking").end(site.request(1, "initialize"))
+    assert code == 70
+    assert site.read(heard)["error"]["data"]["kind"] == "shutting_down"
+    assert errors == "the daemon ended with exit code 70: out of memory"
 
 
 def test_a_command_that_is_not_there_is_reported(tmp_path: Path) -> None:
@@ -209,7 +129,7 @@ def test_a_daemon_that_never_answers_is_not_waited_for_for_ever(
         bridge.connect(str(tmp_path / "s" / "x"), "exec", ["/bin/sh", "-c", f"echo $$ > {started}; exec sleep 60"])
     process = int(started.read_text("utf-8"))
     os.kill(process, signal.SIGKILL)
-    until_gone(process)
+    eventually(lambda: gone(process))
 
 
 @pytest.mark.parametrize("arguments", [[], ["--out-dir"], ["--out-dir", "/tmp", "--role", "root"]])
@@ -221,46 +141,37 @@ def test_a_door_without_a_workspace_or_with_an_unknown_role_says_so(
     assert "--" in capsys.readouterr().err
 
 
-# Copying
+# Being closed
 
 
-def test_bytes_are_copied_as_they_are_both_ways(site: Site) -> None:
-    door = site.door()
-    sent = os.urandom(3_000_000)
-    heard, _ = door.communicate(sent, timeout=CEILING)
-    assert hashlib.sha256(heard).digest() == hashlib.sha256(sent).digest()
-    assert door.returncode == 0
+def test_a_door_that_is_opened_and_closed_says_nothing(site: Site) -> None:
+    assert site.door().end(b"") == (0, b"", "")
 
 
 def test_the_end_of_stdin_is_passed_on_and_the_answers_still_come(site: Site) -> None:
     door = site.door()
-    heard, errors = door.communicate(b"hello", timeout=CEILING)
-    assert (heard, errors, door.returncode) == (b"hello", b"", 0)
+    daemon = door.greet()
+    code, heard, errors = door.end(site.request(2, "late"))
+    assert (code, errors) == (0, "")
+    assert site.read(heard)["result"]["daemon"] == daemon
 
 
-def test_a_door_that_is_opened_and_closed_says_nothing(site: Site) -> None:
-    first = site.door()
-    assert first.communicate(b"", timeout=CEILING) == (b"", b"")
-    assert first.returncode == 0
-
-
-def test_a_door_ends_when_the_daemon_hangs_up(site: Site) -> None:
+def test_a_door_ends_when_its_client_says_exit(site: Site) -> None:
     door = site.door()
-    say(door, b"a")
-    hear(door, 1)
-    say(door, fake_daemon.END)
-    assert door.wait(CEILING) == 0
+    door.greet()
+    door.client.notify("exit")
+    assert door.process.wait(CEILING) == 0
+    assert len(site.daemons()) == 1
 
 
 def test_a_door_ends_when_its_reader_leaves(site: Site) -> None:
     door = site.door()
-    say(door, b"a")
-    hear(door, 1)
-    assert door.stdout is not None
-    door.stdout.close()
-    door.stdout = None
-    say(door, b"b")
-    assert door.wait(CEILING) == 0
+    door.greet()
+    assert door.process.stdout is not None
+    door.process.stdout.close()
+    door.process.stdout = None
+    door.client.ask("anything")
+    assert door.process.wait(CEILING) == 0
 
 
 # By itself
@@ -279,18 +190,30 @@ def test_the_door_runs_as_a_file_by_itself() -> None:
     assert "OUT_DIR" in done.stderr
 
 
+def test_the_files_of_the_door_run_in_a_folder_where_nothing_else_is(site: Site, tmp_path: Path) -> None:
+    """A sandbox may have copies of them, and no package."""
+    daemon = site.door().greet()
+    for name in PARTS:
+        shutil.copy(Path(bridge.__file__).with_name(f"{name}.py"), tmp_path)
+    site.folder = bridge.socket_folder(str(tmp_path), str(Path(site.folder).parent))
+    os.rename(next(Path(site.folder).parent.iterdir()), site.folder)
+    words = [str(tmp_path / "bridge.py"), "--out-dir", str(tmp_path), "--socket-dir", str(Path(site.folder).parent)]
+    assert site.door_of([sys.executable, "-S", "-E", *words], cwd=tmp_path).greet() == daemon
+
+
 @pytest.mark.rule("cli.the-door-is-standard-library-only")
 def test_the_door_imports_nothing_that_is_not_part_of_the_interpreter() -> None:
     code = (
-        "import sys; before = set(sys.modules); from sidecar.server import bridge; bridge.socket_folder('/tmp');"
+        "import sys; before = set(sys.modules); from sidecar.server import bridge, doorway\n"
+        "bridge.socket_folder('/tmp')\n"
         "print(*sorted(set(sys.modules) - before))"
     )
     done = subprocess.run(
         [sys.executable, "-S", "-E", "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
     )
     allowed = {
-        "__future__", "_collections_abc", "_sha2", "_sha256", "_socket", "_stat", "genericpath", "os", "os.path",
-        "posixpath", "stat", "sidecar", "sidecar.server", "sidecar.server.bridge",
+        "__future__", "_collections_abc", "_json", "_sha2", "_sha256", "_socket", "_stat", "genericpath", "os",
+        "os.path", "posixpath", "stat", "sidecar", "sidecar.server", *(f"sidecar.server.{name}" for name in PARTS),
     }  # fmt: skip
     assert set(done.stdout.split()) <= allowed
 

@@ -10,7 +10,9 @@ import pytest
 from tests.tidy.tools import run_tool
 from tests.tidy.tree import PROJECT, imported, python_files, relative
 
-LIGHT = ("sidecar/server/bridge.py", "sidecar/server/framing.py")
+LIGHT = tuple(
+    f"sidecar/server/{name}.py" for name in ("bridge", "doorway", "upward", "session", "envelopes", "framing")
+)
 HEAVY = {"pygls", "lsprotocol", "pydantic", "pydantic_settings", "watchfiles", "orjson", "boto3", "rich", "asyncio"}
 OURS = {"sidecar", "protocol", "artifact_client"}
 
