@@ -12,14 +12,25 @@ from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Literal, NamedTuple, Self
 
 import platformdirs
-from pydantic import BeforeValidator, ByteSize, Field, PrivateAttr, StringConstraints, ValidationError, model_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    ByteSize,
+    Field,
+    PrivateAttr,
+    StringConstraints,
+    ValidationError,
+    model_validator,
+)
 from pydantic_settings import BaseSettings, EnvSettingsSource, NoDecode, SettingsConfigDict
 
 from sidecar.core.limits import KEEP_BYTES
 from sidecar.settings_file import BadSettings, read_beside
+from sidecar.stores.location import FolderPlace, StoreSettings, check_endpoint, parse_place
 
 PREFIX = "ARTIFACT_SIDECAR_"
 APPLICATION = "artifact-sidecar"
+NO_STORE = "none"
 
 
 def _words(value: object) -> object:
@@ -31,10 +42,26 @@ def _real(value: object) -> object:
     return os.path.realpath(os.path.expanduser(value)) if isinstance(value, str) and value else value
 
 
+def _folders(value: object) -> object:
+    """Folders may come as one text, as variables do: between colons, as in PATH, since their names may hold blanks."""
+    given = value.split(os.pathsep) if isinstance(value, str) else value
+    return tuple(_real(one) for one in given if one) if isinstance(given, list | tuple) else given
+
+
+def _store(value: object) -> object:
+    """A folder as its real path; a bucket and `none` as they are. Raises ValueError."""
+    if not isinstance(value, str) or value in ("", NO_STORE):
+        return value
+    place = parse_place(value if "://" in value else str(_real(value)))
+    return _real(place.path) if isinstance(place, FolderPlace) else value.rstrip("/")
+
+
 # A door finds the daemon without reading the file, and the file is found by OUT_DIR.
 _NOT_IN_THE_FILE = frozenset({"socket_dir", "out_dir"})
 
 Folder = Annotated[str, BeforeValidator(_real), StringConstraints(min_length=1)]
+Endpoint = Annotated[str, AfterValidator(check_endpoint)]
+Name = Annotated[str, StringConstraints(pattern=r"^[^\x00-\x1f\x7f]{1,256}$")]
 Part = Annotated[str, StringConstraints(pattern=r"^[^\x00-\x1f\x7f]{1,128}$")]
 MimePattern = Annotated[str, StringConstraints(pattern=r"^[a-z]+/(\*|[a-z0-9][a-z0-9.+-]*)$")]
 Admission = Annotated[str, StringConstraints(pattern=r"^(runtime|renderer|exec|editor)=[0-9]{1,10}$")]
@@ -64,6 +91,21 @@ class Settings(BaseSettings):
         default=("text/*", "image/*", "application/pdf"), description="Media types that get a source number."
     )
     trust_timeline: bool = Field(default=False, description="Take hosting fields from a timeline.json in OUT_DIR.")
+    store: Annotated[str, BeforeValidator(_store)] = Field(
+        default="", description="Where files are hosted: a folder, s3://bucket/prefix, or none."
+    )
+    store_endpoint_url: Endpoint | None = Field(
+        default=None, description="The service that has the bucket, if not AWS."
+    )
+    store_region: Name | None = Field(default=None, description="The bucket's region.")
+    store_profile: Name | None = Field(default=None, description="The profile that boto3 takes credentials from.")
+    store_ca_bundle: Folder | None = Field(default=None, description="Certificates that the endpoint is trusted by.")
+    store_public_endpoint_url: Endpoint | None = Field(
+        default=None, description="The endpoint in links for people, where they reach the store by another name."
+    )
+    attach_root: Annotated[tuple[Folder, ...], NoDecode, BeforeValidator(_folders)] = Field(
+        default=(), description="A folder that attachments may be taken from, beside OUT_DIR."
+    )
     allow_uid: Annotated[tuple[Admission, ...], NoDecode, BeforeValidator(_words)] = Field(
         default=(), description="ROLE=UID: other users that may come by a role's socket."
     )
@@ -83,7 +125,9 @@ class Settings(BaseSettings):
     @classmethod
     def _state_has_a_place(cls, values: Any) -> Any:
         if not values.get("state_dir"):
-            return {**values, "state_dir": default_state_dir(os.path.realpath(values["out_dir"]))}
+            values = {**values, "state_dir": default_state_dir(os.path.realpath(values["out_dir"]))}
+        if not values.get("store") and isinstance(values["state_dir"], str):
+            values = {**values, "store": os.path.join(str(_real(values["state_dir"])), "store")}
         return values
 
     @model_validator(mode="after")
@@ -91,6 +135,9 @@ class Settings(BaseSettings):
         for name, path in (("state_dir", self.state_dir), ("socket_dir", self.socket_dir), ("record", self.record)):
             if path is not None and is_inside(path, self.out_dir):
                 raise ValueError(f"{name} must not be inside OUT_DIR, which a sandbox may own")
+        folder = self.store if os.path.isabs(self.store) else None
+        if folder is not None and (is_inside(folder, self.out_dir) or is_inside(self.out_dir, folder)):
+            raise ValueError("store must not be inside OUT_DIR, which a sandbox may own, nor around it")
         return self
 
     def listed(self) -> tuple[Setting, ...]:
@@ -104,6 +151,25 @@ class Settings(BaseSettings):
         """The parts of the identity that are set (spec section 10)."""
         names = ("tenant", "project", "user_id", "user_type", "conversation_id", "bundle_id", "title")
         return {name: value for name in names if (value := getattr(self, name)) is not None}
+
+    @property
+    def object_store(self) -> StoreSettings | None:
+        """All that is set about the store; None when files are not to be hosted."""
+        if self.store == NO_STORE:
+            return None
+        return StoreSettings(
+            uri=self.store,
+            endpoint_url=self.store_endpoint_url,
+            region=self.store_region,
+            profile=self.store_profile,
+            ca_bundle=self.store_ca_bundle,
+            public_endpoint_url=self.store_public_endpoint_url,
+        )
+
+    @property
+    def attach_roots(self) -> tuple[str, ...]:
+        """The folders that attachments may be taken from, beside OUT_DIR."""
+        return self.attach_root
 
     @property
     def allowed(self) -> dict[str, frozenset[int]]:

@@ -101,6 +101,83 @@ class BlobWriter(Protocol):
     def discard(self) -> None: ...
 
 
+class Abilities(NamedTuple):
+    """What a store was found to do when it was probed. Correctness rests on none of it but the first two."""
+
+    reads_back: bool
+    ranges: bool
+    atomic_create: bool
+    verifies_sha256: bool
+    presigns: bool
+    cas: Literal["quoted", "unquoted", "none"] = "none"
+
+
+class Stored(NamedTuple):
+    """What stands under a key."""
+
+    size: int
+    sha256: str | None = None
+
+
+class Store(Protocol):
+    """Hosted files by key: a folder, or S3. Keys are written once, under names that nothing else ever has.
+
+    Everything blocks; call it off the loop. Safe to call from several threads. Raises StoreUnavailable, whose `fault`
+    says what was wrong, NotFound where nothing stands under a key, and ValueError for a key outside the grammar.
+    """
+
+    kind: Literal["folder", "s3"]
+
+    def uri(self, key: str) -> str:
+        """`s3://bucket/prefix/<key>` or `file:///folder/<key>`."""
+        ...
+
+    def key_of(self, uri: str) -> str | None:
+        """The key that a uri of this very store names; None for any other scheme, bucket, prefix or folder."""
+        ...
+
+    def put(self, key: str, body: BinaryIO, *, size: int, sha256: str, mime: str) -> None:
+        """Put bytes under a new key. Putting the same bytes again changes nothing.
+
+        Raises ValueError when the body has not this size and hash; then nothing stands under the key because of it.
+        """
+        ...
+
+    def copy(self, source: str, key: str, *, size: int, sha256: str, mime: str) -> bool:
+        """Put what stands under another key under this one without sending bytes; False when the store cannot."""
+        ...
+
+    def get(self, key: str, *, start: int = 0) -> Iterator[bytes]:
+        """The bytes in chunks. Raises StoreUnavailable with `cut_off` when they end early."""
+        ...
+
+    def head(self, key: str) -> Stored | None: ...
+
+    def list(self, prefix: str, *, after: str = "", limit: int = 1000) -> list[str]: ...
+
+    def delete(self, keys: Sequence[str]) -> None: ...
+
+    def presign(self, key: str, *, seconds: int, filename: str, mime: str) -> str | None:
+        """A URL that gives the bytes as a download of this name and type, or None when the store has no such thing."""
+        ...
+
+    def probe(self) -> Abilities: ...
+
+    def close(self) -> None: ...
+
+
+class Placed(Protocol):
+    """A file that stands at its name for now. End it with `keep` or `take_back`, once."""
+
+    key: StatKey
+
+    def keep(self) -> None: ...
+
+    def take_back(self) -> bool:
+        """What stood there before stands there again. False when a program changed it meanwhile: that stays."""
+        ...
+
+
 class OutDir(Protocol):
     """OUT_DIR on a disk. Opens stay beneath it, links are never followed, only regular files are opened."""
 
@@ -129,9 +206,13 @@ class OutDir(Protocol):
         """
         ...
 
-    def put_back(self, path: str, chunks: Iterable[bytes], *, sha256: str, over: StatKey | None) -> StatKey:
+    def put_back(self, path: str, chunks: Iterable[bytes], *, sha256: str | None, over: StatKey | None) -> StatKey:
         """Like `write_whole`, but only over the file with this key, or with None where nothing stands.
 
         Raises FileExistsError when something else stands there by now.
         """
+        ...
+
+    def place(self, path: str, chunks: Iterable[bytes], *, over: StatKey | None) -> Placed:
+        """Like `put_back`, and it can be taken back: the former file stays aside until `keep` or `take_back`."""
         ...

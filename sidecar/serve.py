@@ -46,7 +46,17 @@ def main(argv: list[str]) -> int:
         tap=Recording(settings.record).tap if settings.record else None,
     )
     # The settings have all that `Wanted` has; importing that would bring the heavy half before the sockets are bound.
-    return daemon.run(cast("Wanted", settings), serving)
+    code = daemon.run(cast("Wanted", settings), serving)
+    _leave_hanging_threads(code)
+    return code
+
+
+def _leave_hanging_threads(code: int) -> None:
+    """An upload that hangs on a store must not hold up the end: all that matters is in the journal already."""
+    if any(thread is not threading.main_thread() and not thread.daemon for thread in threading.enumerate()):
+        logging.shutdown()
+        sys.stderr.flush()
+        os._exit(code)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -61,7 +71,7 @@ def _parser() -> argparse.ArgumentParser:
         match field.annotation:
             case annotation if annotation is bool:
                 parser.add_argument(flag, action="store_true", default=None, help=says)
-            case _ if name in ("allow_uid", "eligible"):
+            case _ if name in ("allow_uid", "attach_root", "eligible"):
                 parser.add_argument(flag, action="append", help=f"{says} May be given several times.")
             case _:
                 parser.add_argument(flag, metavar="VALUE", help=says)

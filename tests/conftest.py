@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,8 @@ from typing import Any
 import pytest
 
 from tests.daemon_process import Workspace
+from tests.faulty_front import FaultyFront
+from tests.radosgw import NotInstalled, Radosgw
 
 _reports: pytest.StashKey[dict[str, pytest.TestReport]] = pytest.StashKey()
 
@@ -43,3 +46,40 @@ def make_workspace(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[C
 def workspace(make_workspace: Callable[..., Workspace]) -> Workspace:
     """A workspace with its daemon running."""
     return make_workspace().start()
+
+
+@pytest.fixture(scope="session")
+def radosgw() -> Iterator[Radosgw]:
+    """A real S3 server, one for the whole run. Where it is not installed its tests are skipped, but never in CI."""
+    try:
+        server = Radosgw()
+    except NotInstalled as missing:
+        if os.environ.get("CI") == "true":
+            pytest.fail(str(missing))
+        pytest.skip(str(missing))
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def s3(radosgw: Radosgw, monkeypatch: pytest.MonkeyPatch) -> Radosgw:
+    """The server, with its credentials where boto3 finds them, for us and for daemons that we start."""
+    for name in [name for name in os.environ if name.startswith("AWS_")]:
+        monkeypatch.delenv(name)
+    for name, value in radosgw.environment().items():
+        monkeypatch.setenv(name, value)
+    return radosgw
+
+
+@pytest.fixture(scope="module")
+def bucket(radosgw: Radosgw) -> str:
+    """An empty bucket for the tests of one module."""
+    return radosgw.make_bucket()
+
+
+@pytest.fixture
+def front(s3: Radosgw) -> Iterator[FaultyFront]:
+    """A front before the S3 server that fails when told to."""
+    standing = FaultyFront(s3.http)
+    yield standing
+    standing.stop()

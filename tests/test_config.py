@@ -10,6 +10,7 @@ from pydantic import ValidationError
 
 from sidecar.config import PREFIX, Settings, default_state_dir, is_inside, read_settings
 from sidecar.settings_file import NAME, BadSettings
+from sidecar.stores.location import StoreSettings
 
 
 @pytest.fixture(autouse=True)
@@ -157,3 +158,97 @@ def test_identity_and_admissions_are_told_in_the_daemons_terms(out_dir: Path) ->
     settings = read_settings(flags)
     assert settings.identity == {"tenant": "acme"}
     assert settings.allowed == {"exec": frozenset({1000, 1001}), "editor": frozenset({7})}
+
+
+# The store --------------------------------------------------------------------------------------------------------
+
+
+def test_files_are_hosted_in_the_state_folder_unless_told_otherwise(out_dir: Path, tmp_path: Path) -> None:
+    settings = read_settings({"out_dir": str(out_dir)})
+    assert settings.store == f"{settings.state_dir}/store"
+    assert settings.object_store == StoreSettings(uri=settings.store)
+    assert source_of(settings, "store") == "default"
+    (tmp_path / "link").symlink_to(tmp_path / "state")
+    elsewhere = read_settings({"out_dir": str(out_dir), "state_dir": str(tmp_path / "link")})
+    assert elsewhere.store == str(tmp_path / "state/store")
+
+
+@pytest.mark.parametrize(
+    ("text", "store"),
+    [
+        ("s3://bucket/pre/fix/", "s3://bucket/pre/fix"),
+        ("s3://bucket", "s3://bucket"),
+        ("none", "none"),
+        ("/srv//store/", "/srv/store"),
+        ("file:///srv/a%20b", "/srv/a b"),
+        ("~/store", os.path.realpath(os.path.expanduser("~/store"))),
+        ("store", os.path.realpath("store")),
+    ],
+)
+def test_a_store_is_a_folder_a_bucket_or_none(out_dir: Path, text: str, store: str) -> None:
+    assert read_settings({"out_dir": str(out_dir), "store": text}).store == store
+
+
+def test_without_a_store_nothing_is_hosted(out_dir: Path) -> None:
+    assert read_settings({"out_dir": str(out_dir), "store": "none"}).object_store is None
+
+
+def test_all_that_is_set_about_a_store_comes_together(out_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (out_dir.parent / NAME).write_text("store = 's3://bucket/p'\nstore_region = 'eu-central-1'\n")
+    monkeypatch.setenv("ARTIFACT_SIDECAR_STORE_ENDPOINT_URL", "https://s3.example.com/")
+    flags = {
+        "store_profile": "ours",
+        "store_ca_bundle": "/ca.pem",
+        "store_public_endpoint_url": "https://files.example",
+    }
+    settings = read_settings({"out_dir": str(out_dir), **flags})
+    assert settings.object_store == StoreSettings(
+        uri="s3://bucket/p",
+        endpoint_url="https://s3.example.com",
+        region="eu-central-1",
+        profile="ours",
+        ca_bundle="/ca.pem",
+        public_endpoint_url="https://files.example",
+    )
+    assert source_of(settings, "store_endpoint_url") == "ARTIFACT_SIDECAR_STORE_ENDPOINT_URL"
+
+
+@pytest.mark.parametrize("place", ["{out}", "{out}/store", "{out}/../link/x", "{out}/..", "file://{out}/x"])
+def test_a_store_is_neither_inside_out_dir_nor_around_it(out_dir: Path, place: str) -> None:
+    (out_dir.parent / "link").symlink_to(out_dir)
+    with pytest.raises(BadSettings, match="store must not be inside OUT_DIR"):
+        read_settings({"out_dir": str(out_dir), "store": place.format(out=out_dir)})
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "says"),
+    [
+        ("store", "ftp://host/x", "a store is a folder or s3://"),
+        ("store", "s3://key:hush@bucket", "secrets are refused"),
+        ("store", "s3://bucket/../x", "no `..`"),
+        ("store_endpoint_url", "https://key:hush@host", "secrets are refused"),
+        ("store_endpoint_url", "host:9000", "an endpoint is"),
+        ("store_public_endpoint_url", "https://key:hush@host", "secrets are refused"),
+        ("store_profile", "a\nb", "pattern"),
+    ],
+)
+def test_a_store_that_cannot_be_is_refused_and_no_secret_repeated(
+    out_dir: Path, name: str, value: str, says: str
+) -> None:
+    with pytest.raises(BadSettings, match=says) as refused:
+        read_settings({"out_dir": str(out_dir), name: value})
+    assert str(refused.value).startswith(f"{name} (from --{name.replace('_', '-')})")
+    assert "hush" not in str(refused.value)
+
+
+@pytest.mark.parametrize("given", [["{a}", "{link}"], "{a}:{link}", ("{a}", "", "{link}")])
+def test_attachments_may_come_from_several_folders(
+    out_dir: Path, tmp_path: Path, given: str | list[str] | tuple[str, ...]
+) -> None:
+    (tmp_path / "a b").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "a b")
+    named = {"a": str(tmp_path / "a b"), "link": str(tmp_path / "link")}
+    flags = given.format(**named) if isinstance(given, str) else [one.format(**named) for one in given]
+    settings = read_settings({"out_dir": str(out_dir), "attach_root": flags})
+    assert settings.attach_roots == (str(tmp_path / "a b"), str(tmp_path / "a b"))
+    assert read_settings({"out_dir": str(out_dir)}).attach_roots == ()

@@ -10,13 +10,18 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
+from typing import TYPE_CHECKING, cast
 
 import pytest
 from artifact_client import Client, RpcError, dial_command
 
 from sidecar import serve
 from sidecar.server import daemon
+from sidecar.stores.location import StoreSettings
 from tests.daemon_process import PROJECT, Workspace, environment, eventually
+
+if TYPE_CHECKING:
+    from sidecar.server.assembly import Wanted
 
 Served = list[tuple[object, daemon.Serving]]
 
@@ -56,6 +61,31 @@ def test_the_settings_have_all_that_the_daemon_wants() -> None:
     from sidecar.server.assembly import Wanted
 
     assert all(hasattr(Settings, field.name) or field.name in Settings.model_fields for field in fields(Wanted))
+
+
+def test_the_store_and_its_kin_have_flags(served: Served, tmp_path: Path) -> None:
+    out_dir = tmp_path / "out"
+    out_dir.mkdir()
+    flags = "--store s3://bucket/p --store-endpoint-url http://127.0.0.1:9 --store-region r --store-profile x"
+    roots = f"--attach-root {tmp_path}/a --attach-root {tmp_path}/b"
+    assert serve.main(["--out-dir", str(out_dir), *flags.split(), *roots.split()]) == 0
+    wanted = cast("Wanted", served[0][0])
+    assert wanted.object_store == StoreSettings(
+        uri="s3://bucket/p", endpoint_url="http://127.0.0.1:9", region="r", profile="x"
+    )
+    assert wanted.attach_roots == (f"{tmp_path}/a", f"{tmp_path}/b")
+
+
+def test_a_daemon_with_a_folder_store_never_loads_boto3(make_workspace: Callable[..., Workspace]) -> None:
+    workspace = make_workspace()
+    words = [sys.executable, "-X", "importtime", "-m", "sidecar", "serve", *workspace.arguments, "--idle-exit", "0.1"]
+    done = subprocess.run(words, cwd=PROJECT, env=environment(), capture_output=True, text=True, check=True)
+    loaded = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines() if line.startswith("import time:")}
+    assert {"sidecar.server.assembly", "sidecar.stores.folder_store"} <= loaded
+    assert {
+        name for name in loaded if name.partition(".")[0] in ("boto3", "botocore", "s3transfer", "urllib3")
+    } == set()
+    assert (workspace.state_dir / "store").is_dir()  # it was probed
 
 
 @pytest.mark.parametrize(

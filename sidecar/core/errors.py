@@ -18,7 +18,7 @@ A failure knows what it is *about* and how to mend it; the wire gets kind, about
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 
 class Refusal(Exception):  # noqa: N818 - a refusal is an answer, not a malfunction
@@ -69,8 +69,22 @@ class Stale(Refusal):
         self.actual = actual
 
 
+Fault = Literal[
+    "unreachable", "timed_out", "server_error", "denied", "cut_off", "wrong_bytes", "no_bucket", "disk_full",
+    "no_store", "key_too_long",
+]  # fmt: skip
+"""What was wrong with the store: nobody answered, or not in time, or with an error of its own; we may not; the bytes
+ended early, or were others; there is no such bucket; there is no room; no store is configured; the key cannot be."""
+
+
 class StoreUnavailable(Refusal):
+    """`fault` says which of the ways to fail it was, so that people mend the right thing."""
+
     kind = "store_unavailable"
+
+    def __init__(self, about: str, hint: str = "", *, fault: Fault = "server_error") -> None:
+        super().__init__(about, hint)
+        self.fault: Fault = fault
 
 
 class JournalUnavailable(Refusal):

@@ -14,6 +14,7 @@ from sidecar.stores import scan, whole
 from sidecar.stores.intake import Reader
 from sidecar.stores.lease import racy_ns
 from sidecar.stores.opens import Beneath, Opener, held, key_of
+from sidecar.stores.placing import Placed, place
 from sidecar.stores.reflink import Reflinks
 
 
@@ -79,13 +80,17 @@ class OutDir:
         """
         return whole.write_whole(self._beneath, path, chunks, sha256=sha256, reflinks=self._reflinks)
 
-    def put_back(self, path: str, chunks: Iterable[bytes], *, sha256: str, over: StatKey | None) -> StatKey:
+    def put_back(self, path: str, chunks: Iterable[bytes], *, sha256: str | None, over: StatKey | None) -> StatKey:
         """Like `write_whole`, over that very file, or with None where nothing stands. Nothing else is ever replaced.
 
         Raises FileExistsError when something else stands there by now, or somebody writes to it.
         """
         take = whole.take_a_free_name if over is None else whole.take_the_name_of(over)
         return whole.write_whole(self._beneath, path, chunks, sha256=sha256, reflinks=self._reflinks, take=take)
+
+    def place(self, path: str, chunks: Iterable[bytes], *, over: StatKey | None) -> Placed:
+        """Like `put_back`, and it can be taken back: the former file stays aside until `keep` or `take_back`."""
+        return place(self._beneath, path, chunks, over=over, reflinks=self._reflinks)
 
     def sweep(self) -> int:
         """Remove unfinished files older than an hour, left by a daemon that was killed. Answers how many."""

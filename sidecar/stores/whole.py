@@ -59,7 +59,7 @@ def take_the_name_of(standing: StatKey) -> Callable[[Names], None]:
         except FileNotFoundError:
             take_a_free_name(names)  # it was deleted meanwhile
             return
-        if not _is_that_file(names[0], standing):
+        if not is_that_file(names[0], standing):
             kernel.rename(*names, kernel.EXCHANGE)
             raise FileExistsError(errno.EEXIST, "another file stands at this name", os.fsdecode(names[1][1]))
         os.unlink(names[0][1], dir_fd=names[0][0])
@@ -67,7 +67,7 @@ def take_the_name_of(standing: StatKey) -> Callable[[Names], None]:
     return take
 
 
-def _is_that_file(name: tuple[int, bytes], key: StatKey) -> bool:
+def is_that_file(name: tuple[int, bytes], key: StatKey) -> bool:
     """Whether the file still is what it was, and nobody writes to it. Its change time moved with its name."""
     fd = os.open(name[1], os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=name[0])
     with held(fd):
