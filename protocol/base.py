@@ -63,6 +63,13 @@ MissingReason = TypeAliasType(
     "MissingReason",
     Literal["bad_path", "unsafe_path", "not_found", "unknown", "not_hosted", "gone", "store_unavailable"],
 )
+StoreFault = TypeAliasType(
+    "StoreFault",
+    Literal[
+        "unreachable", "timed_out", "server_error", "denied", "cut_off", "wrong_bytes", "no_bucket", "disk_full",
+        "no_store", "key_too_long",
+    ],
+)  # fmt: skip
 
 # Bounds of the wire. A path that is too long must be answered as `unsafe_path` by the grammar, so the wire lets it by.
 PATH_CHARS = 16_384

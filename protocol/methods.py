@@ -9,7 +9,19 @@ from dataclasses import dataclass
 
 from protocol import notifications
 from protocol.base import NoParams, Params, Payload, Result
-from protocol.requests import artifact, call, citations, contents, sources, timeline, turn, workspace
+from protocol.requests import (
+    artifact,
+    call,
+    citations,
+    contents,
+    linking,
+    rendering,
+    sources,
+    timeline,
+    turn,
+    workspace,
+    writing,
+)
 
 RUNTIME = frozenset({"runtime"})
 RUNTIME_EDITOR = frozenset({"runtime", "editor"})
@@ -63,7 +75,12 @@ _REQUESTS = (
     Request(
         "turn/begin", turn.TurnBeginParams, turn.TurnBeginResult,
         "Begin a turn; asking again with equal params changes nothing, and another open turn is ended as abandoned.",
-        RUNTIME, (*ALWAYS, *CHANGE, "bad_path"),
+        RUNTIME, (*ALWAYS, *CHANGE, *PATH, "not_found", "store_unavailable"), progress=True,
+    ),
+    Request(
+        "turn/end", turn.TurnEndParams, turn.TurnEndResult,
+        "End the open turn: tell what the agent answered, settle and host what was made, write the views.",
+        RUNTIME, (*ALWAYS, *CHANGE, "unknown_turn"), progress=True,
     ),
     Request(
         "call/begin", call.CallBeginParams, call.CallBeginResult,
@@ -103,6 +120,26 @@ _REQUESTS = (
         NOT_EDITOR, (*ALWAYS, "journal_unavailable"), progress=True,
     ),
     Request(
+        "artifact/write", writing.WriteParams, writing.WriteResult,
+        "Write a whole content at a path of the open turn, as a file or as a display in the timeline.",
+        RUNTIME_RENDERER, (*ALWAYS, *CHANGE, *PATH, "unknown_turn", "not_found", "store_unavailable"),
+    ),
+    Request(
+        "artifact/patch", writing.PatchParams, writing.PatchResult,
+        "Apply a diff, or a whole new text, to what stands at a path; all of it or nothing.",
+        RUNTIME_RENDERER, (*ALWAYS, *CHANGE, *PATH, "unknown_turn", "not_found", "store_unavailable"),
+    ),
+    Request(
+        "artifact/hide", writing.HideParams, writing.HideResult,
+        "Put one replacement in the place of everything at a path, as the agent sees it.",
+        RUNTIME, (*ALWAYS, *CHANGE, "unknown_turn", "not_found"),
+    ),
+    Request(
+        "artifact/link", linking.LinkParams, linking.LinkResult,
+        "Make a link by which a person can download a hosted file for a while.",
+        RUNTIME_EDITOR, (*ALWAYS, *PATH, "not_found", "store_unavailable", "journal_unavailable"),
+    ),
+    Request(
         "artifact/search", artifact.SearchParams, artifact.SearchResult,
         "Search names and contents of files below OUT_DIR.",
         ANYONE, (*ALWAYS, *PATH, "not_found", "bad_selector"), progress=True,
@@ -140,6 +177,25 @@ _REQUESTS = (
     Request(
         "timeline/blocks", timeline.BlocksParams, timeline.BlocksResult,
         "Read blocks as they were told.", RUNTIME_EDITOR, (*ALWAYS, *PATH, "not_found", "unknown_turn"),
+    ),
+    Request(
+        "timeline/announce", rendering.AnnounceParams, rendering.AnnounceResult,
+        "Say what the agent is to see behind its timeline; kept in memory only, in place of what was announced before.",
+        RUNTIME, (*ALWAYS, *PATH),
+    ),
+    Request(
+        "timeline/render", rendering.RenderParams, rendering.RenderResult,
+        "Show the timeline as the agent sees it: from the latest summary on, then what is announced, then the sources.",
+        RUNTIME_EDITOR, ALWAYS,
+    ),
+    Request(
+        "timeline/plan_compaction", rendering.PlanParams, rendering.PlanResult,
+        "Say where the timeline may be cut, and give the text to summarise; no model is asked here.", RUNTIME, ALWAYS,
+    ),
+    Request(
+        "timeline/compact", rendering.CompactParams, rendering.CompactResult,
+        "Put a summary in place of the blocks before a cut; they are no longer rendered, and still resolve.",
+        RUNTIME, (*ALWAYS, *CHANGE, "bad_selector"),
     ),
     Request(
         "timeline/flush", NoParams, timeline.FlushResult,

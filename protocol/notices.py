@@ -32,6 +32,11 @@ NoticeCode = TypeAliasType(
         "watch_lost",
         "search_truncated",
         "events_dropped",
+        "store_unavailable",
+        "hosting_failed",
+        "hosting_pending",
+        "refs_forgotten",
+        "refs_unresolved",
         "timeline_malformed",
     ],
 )
@@ -98,9 +103,19 @@ _TABLE = (
     NoticeKind("search_truncated", "info", "The search stopped at a limit.", (), ("limit",)),
     NoticeKind(
         "events_dropped", "warning",
-        "Events were dropped because this client did not read them; ask `workspace/changes`.",
+        "Events were dropped: this client did not read them, or its daemon ended and another one took over, and then "
+        "`count` is 0 because nobody knows how many. Ask `workspace/changes`.",
         (), ("count",),
     ),
+    NoticeKind(
+        "store_unavailable", "warning", "The store does not answer; what is to be hosted waits for it.", ("reason",)
+    ),
+    NoticeKind("hosting_failed", "error", "Bytes can never be hosted.", ("path", "reason"), ("sha256",)),
+    NoticeKind("hosting_pending", "info", "Files are not hosted yet; it goes on in the background.", ("paths",)),
+    NoticeKind(
+        "refs_forgotten", "info", "A summary does not name these artifacts; they are listed behind it.", ("missing",),
+    ),
+    NoticeKind("refs_unresolved", "warning", "A summary names these, and nothing answers to them.", ("missing",)),
     NoticeKind(
         "timeline_malformed", "warning", "Parts of a foreign timeline.json could not be taken in.", (),
         ("count", "reason"),

@@ -16,6 +16,7 @@ COMMANDS = {
     "show": "one artifact and its content",
     "versions": "every state an artifact was in",
     "sources": "the sources pool",
+    "render": "the timeline as the agent sees it",
     "sync": "look at the disk now, and say what is new",
     "watch": "what happens, as it happens",
     "doctor": "the settings, where they come from, and what the system offers",

@@ -8,8 +8,9 @@ from collections.abc import Iterator
 
 from sidecar.core.entries import Noticed
 from sidecar.core.errors import Refusal
+from sidecar.core.happened import Happened
 from sidecar.core.notices import notice
-from sidecar.core.state import Happened
+from sidecar.hosting import Hosting
 from sidecar.looking import Looker
 from sidecar.ports import Blobs
 from sidecar.workspace import Workspace
@@ -22,11 +23,15 @@ REST_SECONDS = 1.0
 class Keeper:
     """Brings kept bytes to the disk at rest, and holds them below their limit."""
 
-    def __init__(self, workspace: Workspace, looker: Looker, blobs: Blobs, *, keep_bytes: int) -> None:
+    def __init__(
+        self, workspace: Workspace, looker: Looker, blobs: Blobs, hosting: Hosting, *, keep_bytes: int
+    ) -> None:
+        self._hosting = hosting
         self._workspace = workspace
         self._looker = looker
         self._blobs = blobs
-        self._keep_bytes = keep_bytes
+        self.keep_bytes = keep_bytes
+        self._strays: set[str] = set()  # kept bytes that no version knew when they were last looked through
         self._stirred = asyncio.Event()
         workspace.listeners.append(self._hear)
 
@@ -43,11 +48,11 @@ class Keeper:
                 log.warning("kept bytes could not be tidied: %s", fault)
 
     async def give_up_excess(self) -> int:
-        """Give up kept bytes until they fit: superseded versions first, oldest first, then latest ones with a notice.
+        """Give up kept bytes until they fit: hosted ones first, oldest first, then superseded, then latest ones.
 
         Answers how many bytes were freed.
         """
-        excess = await self._looker.off_loop(self._blobs.total_bytes) - self._keep_bytes
+        excess = await self._looker.off_loop(self._blobs.total_bytes) - self.keep_bytes
         if excess <= 0:
             return 0
         sizes = await self._looker.off_loop(self._blobs.sizes)
@@ -62,18 +67,33 @@ class Keeper:
         return freed
 
     def _order(self, sizes: dict[str, int]) -> Iterator[tuple[str, str]]:
-        """Hashes in the order of giving up, with the path whose latest version goes, or the empty text."""
+        """Hashes in the order of giving up, with the path whose only copy goes, or the empty text.
+
+        What nobody knows goes first, unless it was only just taken in and its version is on the way; then what the
+        store has as well, then superseded versions, each oldest first; last the latest versions that are nowhere else.
+        What is on its way to the store counts as nowhere else.
+        """
         latest: dict[str, tuple[float, str]] = {}
-        older: dict[str, float] = {}
+        known: dict[str, float] = {}
+        hosted: dict[str, float] = {}
         for artifact in self._workspace.artifacts:
             for version in artifact.versions:
-                if version.sha256 in sizes:
-                    older.setdefault(version.sha256, version.ts)
+                if version.sha256 in sizes and version.sha256 is not None:
+                    known.setdefault(version.sha256, version.ts)
+                    if self._hosting.keys_of(version.facts):
+                        hosted.setdefault(version.sha256, version.ts)
             if artifact.versions and (sha256 := artifact.latest.sha256) in sizes and sha256 is not None:
                 latest[sha256] = (artifact.latest.ts, artifact.path.physical)
-        yield from ((sha256, "") for sha256 in sizes if sha256 not in older)
-        yield from ((sha256, "") for sha256 in sorted(older, key=older.__getitem__) if sha256 not in latest)
-        yield from ((sha256, path) for sha256, (_, path) in sorted(latest.items(), key=lambda item: item[1]))
+        for _, sha256 in self._workspace.hosting:
+            latest.setdefault(sha256, (known.get(sha256, 0.0), ""))
+        superseded = known.keys() - hosted.keys() - latest.keys()
+        strays = sizes.keys() - known.keys()
+        yield from ((sha256, "") for sha256 in strays & self._strays)
+        self._strays = strays
+        yield from ((sha256, "") for sha256 in sorted(hosted, key=hosted.__getitem__))
+        yield from ((sha256, "") for sha256 in sorted(superseded, key=known.__getitem__))
+        last = sorted((ts, path, sha256) for sha256, (ts, path) in latest.items() if sha256 not in hosted)
+        yield from ((sha256, path) for _, path, sha256 in last)
 
     def _hear(self, happened: Happened) -> None:
         if happened.artifacts:

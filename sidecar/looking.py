@@ -13,17 +13,16 @@ import logging
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from sidecar.core import limits
-from sidecar.core.artifacts import Artifact, Visibility
 from sidecar.core.entries import Entry, FileGone, Noticed
-from sidecar.core.errors import JournalUnavailable, Refusal, ShuttingDown, UnsafePath
-from sidecar.core.inventory import FileFact, StatKey, Survey, admit, news
+from sidecar.core.errors import JournalUnavailable, ShuttingDown, UnsafePath
+from sidecar.core.inventory import FileFact, StatKey, Survey, admit, news, sort_out
 from sidecar.core.notices import for_oddity, notice
-from sidecar.core.paths import FilePath, is_turn_id, parse_physical
-from sidecar.core.registration import register, settle
+from sidecar.core.paths import FilePath, is_turn_id
+from sidecar.core.registration import register, settle, told_visibility
 from sidecar.ports import Blobs, OutDir
 from sidecar.workspace import Workspace
 
@@ -44,14 +43,6 @@ class _Wish:
     files: set[str] = field(default_factory=set)
     rung: bool = False  # somebody asked or the bell rang; else the look is for what no bell tells
     done: asyncio.Future[None] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
-
-
-@dataclass(frozen=True, slots=True)
-class _Sorted:
-    """A survey, sorted out: files of turns, files without a name, folders of turns."""
-
-    survey: Survey
-    ambiguous: tuple[str, ...]
 
 
 class Looker:
@@ -212,7 +203,7 @@ class Looker:
                 self.over_limit = survey.over_limit
                 self._everything_at = time.monotonic()
                 self._everything_cost = self._everything_at - began
-            sorted_out = await self._see(_sort_out, survey, self._workspace.is_turn)
+            sorted_out = await self._see(sort_out, survey, self._workspace.is_turn)
             staged += self._tell_oddities(survey, sorted_out.ambiguous)
             self._remember_folders(sorted_out.survey)
             fresh = await self._see(news, sorted_out.survey, known)
@@ -246,10 +237,15 @@ class Looker:
         self.over_limit += left_out
         for at in range(0, len(paths), FILES_PER_READ):
             some = paths[at : at + FILES_PER_READ]
+            await self._workspace.claims.released(some)
             facts, gone = self._note_busy(await self._see(self._read_some, some))
             await self._calls_have_ended()
-            facts = [fact for fact in facts if self._workspace.files.get(fact.path) != fact.key]
-            entries = self._entries(facts) + [FileGone(path) for path in gone if path in self._workspace.files]
+            told = self._workspace.claims.met(some)
+            if told:
+                self._wished().files.update(told)  # by what is read of them next
+            known = self._workspace.files
+            facts = [fact for fact in facts if known.get(fact.path) != fact.key and fact.path not in told]
+            entries = self._entries(facts) + [FileGone(path) for path in gone if path in known and path not in told]
             if entries:
                 staged.append(self._workspace.stage(*entries))
         return staged
@@ -294,8 +290,15 @@ class Looker:
         if not orphans or workspace.open_calls:
             return
         for call in sorted({artifact.owner for artifact in orphans}):
-            made: list[tuple[Artifact, Visibility]] = [(one, "external") for one in orphans if one.owner == call]
-            entries = settle(made, call=call, pool=workspace.pool, eligible=self._eligible, ts=time.time())
+            made = [(one, told_visibility(one)) for one in orphans if one.owner == call]
+            entries = settle(
+                made,
+                call=call,
+                artifacts=workspace.artifacts,
+                pool=workspace.pool,
+                eligible=self._eligible,
+                ts=time.time(),
+            )
             await workspace.stage(*entries)
 
     async def _calls_have_ended(self) -> None:
@@ -366,30 +369,6 @@ def _above(folder: str) -> Iterator[str]:
     while "/" in folder:
         folder = folder.rpartition("/")[0]
         yield folder
-
-
-def _sort_out(survey: Survey, is_turn: Callable[[str], bool]) -> _Sorted:
-    """Keep what belongs to turns; name the files that can have no logical path."""
-    files: dict[str, StatKey] = {}
-    ambiguous: list[str] = []
-    for text, key in survey.files.items():
-        turn, place, rest = (*text.split("/", 2), "", "")[:3]
-        if rest and place in ("files", "attachments") and is_turn_id(turn):
-            if is_turn(turn):
-                files[text] = key
-        elif _is_ambiguous(text):
-            ambiguous.append(text)
-    folders = tuple(folder for folder in survey.folders if folder == "" or is_turn(folder.partition("/")[0]))
-    return _Sorted(replace(survey, files=files, folders=folders), tuple(ambiguous))
-
-
-def _is_ambiguous(text: str) -> bool:
-    if "." not in text:
-        return False
-    try:
-        return parse_physical(text).logical is None
-    except Refusal:
-        return False
 
 
 def _key(outdir: OutDir, path: str) -> StatKey | None:

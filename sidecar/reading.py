@@ -14,9 +14,11 @@ from sidecar.core import limits
 from sidecar.core.artifacts import Artifact, describe
 from sidecar.core.blocks import iso
 from sidecar.core.citations import extract
+from sidecar.core.counting import binary_tokens, count_tokens, text_tokens
 from sidecar.core.errors import NotFound
-from sidecar.core.mime import is_text, is_textual, mime_by_name, mime_of
+from sidecar.core.mime import is_packed, is_text, is_textual, mime_by_name, mime_of
 from sidecar.core.paths import FilePath
+from sidecar.core.standing import changes_since, with_changes
 from sidecar.looking import Looker
 from sidecar.ports import OutDir
 from sidecar.rehost import Missing, Rehoster
@@ -48,7 +50,20 @@ class Content:
         """A quarter of the bytes: rounded up for text, down for what is none (spec section 12)."""
         if self.form == "text":
             return count_tokens(self.text)
-        return -(-self.size_bytes // 4) if self.form == "unread" and is_textual(self.mime) else self.size_bytes // 4
+        is_unread_text = self.form == "unread" and is_textual(self.mime)
+        return text_tokens(self.size_bytes) if is_unread_text else binary_tokens(self.size_bytes)
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A file's whole content as a block carries it: text, base64 of a picture or a PDF, or neither."""
+
+    text: str | None = None
+    packed: str | None = None
+
+    @property
+    def weight(self) -> int:
+        return len(self.text or "") + len(self.packed or "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,11 +77,6 @@ class Window:
     @property
     def is_whole(self) -> bool:
         return self.start == 1 and self.count is None
-
-
-def count_tokens(text: str) -> int:
-    """The one token count of the product: a quarter of the UTF-8 bytes, rounded up (spec section 12)."""
-    return -(-len(text.encode("utf-8", "surrogatepass")) // 4)
 
 
 class Reader:
@@ -88,6 +98,23 @@ class Reader:
             return await self._looker.off_loop(self._read, path, window)
         except NotFound:
             return Missing("gone")
+
+    async def held(self, artifact: Artifact, room: int) -> Held:
+        """The content of the latest version for a block, where it is short enough and its bytes are at hand.
+
+        `room` is how many bytes may still go into blocks of this change.
+        """
+        version = artifact.latest
+        mime = version.facts.get("mime") or "application/octet-stream"
+        most = limits.INLINE_BASE64_BYTES if is_packed(mime) else limits.INLINE_TEXT_BYTES
+        if version.sha256 is None or version.size is None or version.size > min(most, room):
+            return Held()
+        raw = await self._rehoster.at_hand(artifact.path, version.sha256)
+        if raw is None:
+            return Held()
+        if is_packed(mime):
+            return Held(packed=base64.b64encode(raw).decode())
+        return Held(text=_decode(raw, whole=True))
 
     async def told(self, path: FilePath) -> Content | None:
         """The text of a display artifact that never was a file: it is answered from the timeline, and stays no file."""
@@ -144,14 +171,18 @@ class Reader:
         return iso(time.time())
 
     async def texts(self, logical: str) -> list[tuple[int, dict[str, Any]]]:
-        """The blocks at a path that is no file with their numbers, oldest first."""
+        """The blocks at a path that is no file with their numbers, oldest first, as they stand."""
         numbers = self._workspace.timeline.at(logical)
         if not numbers:
             return []
         bodies = self._workspace.bodies_now(numbers) if len(numbers) <= FEW_BLOCKS else None
         if bodies is None:
             bodies = await self._looker.off_loop(self._workspace.bodies, list(numbers))
-        return [(number, orjson.loads(body)) for number, body in zip(numbers, bodies, strict=True)]
+        timeline, artifacts = self._workspace.timeline, self._workspace.artifacts
+        return [
+            (number, with_changes(orjson.loads(body), changes_since(timeline, artifacts, number)))
+            for number, body in zip(numbers, bodies, strict=True)
+        ]
 
     def sources_used(self, artifact: Artifact | None, content: Content) -> list[int]:
         """The sources cited in a text, ascending; what was told of the artifact wins over what is found in it."""
@@ -181,7 +212,7 @@ class Reader:
             mime = self._mime(path, head)
             size = stream.seek(0, 2)
             stream.seek(0)
-            if (mime.startswith("image/") and mime != "image/svg+xml") or mime == "application/pdf":
+            if is_packed(mime):
                 if size > limits.INLINE_BASE64_BYTES:
                     return Content(path, mime, size, "bare", truncated=True)
                 return Content(path, mime, size, "base64", packed=base64.b64encode(stream.read()).decode())

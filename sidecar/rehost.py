@@ -1,8 +1,8 @@
 """Bring bytes of a known file back into OUT_DIR.
 
 A file that holds unknown bytes is looked at and registered first, so nothing unknown is ever overwritten. The bytes
-come from what was kept, then from the timeline; they are hash-checked on arrival and appear whole. One file is fetched
-once for any number of waiters, and a waiter that leaves does not stop the others.
+come from what was kept, then from the store, then from the timeline; they are hash-checked on arrival and appear whole.
+One file is fetched once for any number of waiters, and a waiter that leaves does not stop the others.
 """
 
 from __future__ import annotations
@@ -10,15 +10,18 @@ from __future__ import annotations
 import asyncio
 import base64
 import hashlib
-from typing import Literal, NamedTuple
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Literal, NamedTuple
 
 import orjson
 
 from sidecar.core import limits
 from sidecar.core.artifacts import Artifact, Version
-from sidecar.core.errors import NotFound, UnsafePath
+from sidecar.core.errors import Fault, NotFound, StoreUnavailable, UnsafePath
 from sidecar.core.inventory import StatKey
 from sidecar.core.paths import FilePath
+from sidecar.hosting import Hosting
 from sidecar.looking import Looker
 from sidecar.ports import Blobs, OutDir
 from sidecar.workspace import Workspace
@@ -36,15 +39,20 @@ class Rehosted(NamedTuple):
 
 
 class Missing(NamedTuple):
-    """Why a file could not be brought."""
+    """Why a file could not be brought; `fault` says what was wrong with the store, or with the disk here."""
 
     reason: Reason
+    fault: Fault | None = None
+
+    def told(self) -> dict[str, str]:
+        return {"reason": self.reason} | ({"fault": self.fault} if self.fault is not None else {})
 
 
 class Rehoster:
     """Fetches each file at most once at a time, at most eight at once, each within its deadline."""
 
-    def __init__(self, workspace: Workspace, looker: Looker, outdir: OutDir, blobs: Blobs) -> None:
+    def __init__(self, workspace: Workspace, looker: Looker, outdir: OutDir, blobs: Blobs, hosting: Hosting) -> None:
+        self._hosting = hosting
         self._workspace = workspace
         self._looker = looker
         self._outdir = outdir
@@ -62,30 +70,40 @@ class Rehoster:
         return await asyncio.shield(running)
 
     async def _one(self, path: FilePath) -> Rehosted | Missing:
+        overdue = threading.Event()
         async with self._places:
             try:
-                return await asyncio.wait_for(self._bring(path), limits.REHOST_DEADLINE)
+                return await asyncio.wait_for(self._bring(path, overdue.is_set), limits.REHOST_DEADLINE)
             except UnsafePath:
                 return Missing("unsafe_path")
-            except (TimeoutError, OSError, NotFound):
-                return Missing("store_unavailable")  # the disk is full, read-only or away: worth asking again
+            except NotFound:
+                return Missing("store_unavailable", "disk_full")  # OUT_DIR itself is away
+            except TimeoutError:
+                return Missing("store_unavailable", "timed_out")
+            except OSError:
+                return Missing("store_unavailable", "disk_full")  # full or read-only: worth asking again
+            finally:
+                overdue.set()  # a download that nobody waits for any more ends at its next chunk
 
-    async def _bring(self, path: FilePath) -> Rehosted | Missing:
+    async def _bring(self, path: FilePath, stop: Callable[[], bool]) -> Rehosted | Missing:
         key = await self._looker.look_at(path)
         artifact = self._workspace.artifact(path)
         if artifact is None or not artifact.versions:
-            return await self._generic(path, key) if key is not None else Missing("unknown")
+            return await self._unregistered(path, key, stop)
         if key is not None and (present := self._keep_present(artifact, key)) is not None:
             return present
         version = artifact.latest
         try:
-            found = await self._from_kept(path, version, key) or await self._from_timeline(path, version, key)
+            found = await self._from_kept(path, version, key)
+            found = found or await self._from_store(path, version.facts, version.sha256, key, stop)
+            if not isinstance(found, Rehosted):
+                # The timeline may hold what the store has not, or cannot give now.
+                found = await self._from_timeline(path, version, key) or found
         except FileExistsError:
             return await self._what_came_instead(path)
-        if found is None:
-            return Missing(_why_not(version))
-        await self._looker.look_at(path)
-        return found
+        if isinstance(found, Rehosted):
+            await self._looker.look_at(path)
+        return found or Missing("gone" if version.sha256 is not None else "not_hosted")
 
     async def _what_came_instead(self, path: FilePath) -> Rehosted | Missing:
         """A program made the file while its bytes were on their way: what it made stays."""
@@ -107,10 +125,22 @@ class Rehoster:
             return Rehosted(artifact.path, key.size, fact.sha256 or "", "on_disk")
         return None
 
-    async def _generic(self, path: FilePath, key: StatKey) -> Rehosted | Missing:
-        """A readable file outside every turn: it is there, and it is nobody's version."""
-        sha256 = await self._looker.search(lambda: _hash_of(self._outdir, path.physical))
-        return Rehosted(path, key.size, sha256, "on_disk")
+    async def _unregistered(self, path: FilePath, key: StatKey | None, stop: Callable[[], bool]) -> Rehosted | Missing:
+        """A readable file outside every turn is there, and nobody's version; an absent one may be a row's."""
+        if key is not None:
+            sha256 = await self._looker.search(lambda: _hash_of(self._outdir, path.physical))
+            return Rehosted(path, key.size, sha256, "on_disk")
+        sid = self._workspace.pool.by_path(path.physical)
+        row = self._workspace.pool.get(sid) if sid is not None else None
+        if row is None:
+            return Missing("unknown")
+        try:
+            found = await self._from_store(path, row, None, None, stop)
+        except FileExistsError:
+            return await self._what_came_instead(path)
+        if isinstance(found, Rehosted):
+            await self._looker.look_at(path)
+        return found or Missing("not_hosted")
 
     async def _from_kept(self, path: FilePath, version: Version, over: StatKey | None) -> Rehosted | None:
         if version.sha256 is None or not self._blobs.has(version.sha256):
@@ -128,6 +158,59 @@ class Rehoster:
         with self._blobs.open(sha256) as kept:
             return self._outdir.put_back(physical, kept, sha256=sha256, over=over).size
 
+    async def _from_store(
+        self,
+        path: FilePath,
+        hosting: Mapping[str, Any],
+        sha256: str | None,
+        over: StatKey | None,
+        stop: Callable[[], bool],
+    ) -> Rehosted | Missing | None:
+        """Bytes from the configured store, by a key of this conversation; None when nothing says that they are there.
+
+        What is named elsewhere is unknown here, and nothing is contacted for it (spec section 10).
+        """
+        if not (hosting.get("hosted_uri") or hosting.get("key")):
+            return None
+        if self._hosting.store is None:
+            return Missing("store_unavailable", "no_store")
+        size = hosting.get("size_bytes")
+        why: Missing = Missing("unknown")
+        for key in self._hosting.keys_of(hosting):
+            try:
+                return await self._hosting.ask(self._download, path, key, sha256, size, over, stop)
+            except NotFound:
+                why = Missing("gone")
+            except StoreUnavailable as refusal:
+                why = Missing("store_unavailable", refusal.fault)
+            except ValueError:
+                why = Missing("store_unavailable", "wrong_bytes")
+        return why
+
+    def _download(
+        self,
+        path: FilePath,
+        key: str,
+        sha256: str | None,
+        size: object,
+        over: StatKey | None,
+        stop: Callable[[], bool],
+    ) -> Rehosted:
+        """Write what the store has, checked on arrival: by its hash, or by its size where nobody knows the hash."""
+        hashing = hashlib.sha256()
+
+        def arriving() -> Iterator[bytes]:
+            count = 0
+            for chunk in self._hosting.fetch(key, stop):
+                hashing.update(chunk)
+                count += len(chunk)
+                yield chunk
+            if sha256 is None and isinstance(size, int) and size != count:
+                raise ValueError(f"{key}: {count} bytes arrived, not {size}")
+
+        standing = self._outdir.put_back(path.physical, arriving(), sha256=sha256, over=over)
+        return Rehosted(path, standing.size, hashing.hexdigest(), "store")
+
     async def _from_timeline(self, path: FilePath, version: Version, over: StatKey | None) -> Rehosted | None:
         held = await self.inline(version)
         if held is None:
@@ -141,6 +224,21 @@ class Rehoster:
     def _write_inline(self, physical: str, held: bytes, sha256: str, over: StatKey | None) -> StatKey:
         return self._outdir.put_back(physical, [held], sha256=sha256, over=over)
 
+    async def at_hand(self, path: FilePath, sha256: str) -> bytes | None:
+        """Bytes with this hash from what was kept or from the file itself, for a block; None when neither has them."""
+        return await self._looker.off_loop(self._read_whole, path.physical, sha256)
+
+    def _read_whole(self, physical: str, sha256: str) -> bytes | None:
+        for open_it, name in ((self._blobs.open, sha256), (self._outdir.open, physical)):
+            try:
+                with open_it(name) as stream:
+                    raw = stream.read(limits.INLINE_BASE64_BYTES + 1)
+            except (NotFound, UnsafePath, OSError):
+                continue
+            if hashlib.sha256(raw).hexdigest() == sha256:
+                return raw
+        return None
+
     async def inline(self, version: Version) -> bytes | None:
         """The bytes that the timeline itself holds of a version, or None."""
         number = version.blocks.get("base64", version.blocks.get("text"))
@@ -151,12 +249,6 @@ class Rehoster:
         if isinstance(block.get("text"), str):
             return block["text"].encode("utf-8", "surrogatepass")
         return base64.b64decode(block["base64"])
-
-
-def _why_not(version: Version) -> Reason:
-    if "hosted_uri" in version.facts or "key" in version.facts:
-        return "store_unavailable"
-    return "gone" if version.sha256 is not None else "not_hosted"
 
 
 def _hash_of(outdir: OutDir, physical: str) -> str:

@@ -6,18 +6,28 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from sidecar.attaching import Attaching
+from sidecar.calls import Calls
+from sidecar.compacting import Compacting
+from sidecar.hiding import Hiding
+from sidecar.hosting import Hosting
+from sidecar.landing import Landing
+from sidecar.linking import Links
 from sidecar.looking import Looker
+from sidecar.patches import Patches
 from sidecar.ports import OutDir
 from sidecar.reading import Reader
 from sidecar.rehost import Rehoster
+from sidecar.rendering import Rendering
 from sidecar.turns import Turns
 from sidecar.views import Views
 from sidecar.workspace import Workspace
+from sidecar.writing import Writing
 
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """`watch_state`, `store_state` and `clients` answer for the parts that only the daemon knows."""
+    """`watch_state` and `clients` answer for the parts that only the daemon knows."""
 
     workspace: Workspace
     looker: Looker
@@ -25,8 +35,17 @@ class Services:
     rehoster: Rehoster
     reader: Reader
     turns: Turns
+    calls: Calls
+    attaching: Attaching
     views: Views
+    hosting: Hosting
+    links: Links
+    landing: Landing
+    writing: Writing
+    patches: Patches
+    hiding: Hiding
+    rendering: Rendering
+    compacting: Compacting
     watch_state: Callable[[], dict[str, Any]]
-    store_state: Callable[[], dict[str, Any]]
     clients: Callable[[], list[dict[str, Any]]]
     uptime: Callable[[], float]

@@ -1,4 +1,4 @@
-"""A turn begins; calls begin and end in it, and what they produced is settled."""
+"""A turn begins with what the user said and attached, and ends with what the agent answered."""
 
 from __future__ import annotations
 
@@ -9,221 +9,232 @@ from typing import Any
 
 import orjson
 
+from sidecar.attaching import Attached, digest_of_attachment
+from sidecar.calls import Calls, told
 from sidecar.core import limits
-from sidecar.core.artifacts import Artifact, Visibility
-from sidecar.core.blocks import LEVELS, Defaults, is_shallow, iso, tell
-from sidecar.core.entries import (
-    BlockTold,
-    CallBegun,
-    CallEnded,
-    Entry,
-    Noticed,
-    Promised,
-    Remembered,
-    SourceSet,
-    TurnBegun,
-    TurnEnded,
-)
-from sidecar.core.errors import NotFound, NotPermitted, Refusal, TooLarge, UnknownTurn
-from sidecar.core.notices import Notice, notice
-from sidecar.core.paths import CallPath, FilePath, MessagePath, parse, rewrite
-from sidecar.core.registration import settle
-from sidecar.core.state import Call
+from sidecar.core.blocks import PATH, TYPE, iso
+from sidecar.core.citations import extract
+from sidecar.core.entries import Embedded, Entry, FileSeen, Remembered, SourceSet, TurnBegun, TurnEnded
+from sidecar.core.errors import NotPermitted, UnknownTurn, UnsafePath
+from sidecar.core.inventory import FileFact
+from sidecar.core.mime import mime_by_name
+from sidecar.core.notices import notice
+from sidecar.core.paths import FilePath, MessagePath, parse_physical
+from sidecar.core.registration import register
+from sidecar.core.sources_used import sources_used_in
+from sidecar.hosting import Hosting
 from sidecar.looking import Looker
+from sidecar.ports import OutDir
 from sidecar.reading import Reader
 from sidecar.workspace import Workspace
 
 Decided = tuple[Sequence[Entry], dict[str, Any]]
+BODIES_AT_ONCE = 256
 
 
 @dataclass(frozen=True, slots=True)
-class Expected:
-    """A file that a call was meant to make."""
+class Beginning:
+    """How a turn is to begin. `params` is a hash of the whole request, so that asking again can be told."""
 
-    path: FilePath | None
-    asked: str
-    visibility: Visibility | None
-    description: str | None
+    turn_id: str
+    prompt: str | None
+    conversation: Mapping[str, str]
+    ts: float | None
+    params: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How a turn is to end: what the agent answered and cites, how it went, and vectors by kind."""
+
+    turn_id: str
+    completion: str | None
+    sources_used: Sequence[int] | None
+    status: str
+    embeddings: Mapping[str, Sequence[float]]
+
+
+@dataclass(frozen=True, slots=True)
+class Unfinished:
+    """Files that are still being written when their turn ends, by physical path; facts for those nobody knows yet."""
+
+    paths: tuple[str, ...]
+    facts: tuple[FileFact, ...]
 
 
 class Turns:
-    """Decides what turns and calls change. Every method answers entries to stage and the result to give."""
+    """Decides what turns change. What decides answers the entries to stage and the result to give."""
 
-    def __init__(self, workspace: Workspace, looker: Looker, reader: Reader, *, eligible: Sequence[str]) -> None:
+    def __init__(
+        self,
+        workspace: Workspace,
+        looker: Looker,
+        reader: Reader,
+        outdir: OutDir,
+        calls: Calls,
+        hosting: Hosting,
+        *,
+        eligible: Sequence[str],
+    ) -> None:
         self._workspace = workspace
         self._looker = looker
         self._reader = reader
+        self._outdir = outdir
+        self._calls = calls
+        self._hosting = hosting
         self._eligible = eligible
 
-    def begin(
-        self, turn_id: str, *, prompt: str | None, conversation: Mapping[str, str], ts: float | None, params: str
-    ) -> Decided:
-        """Begin a turn, or answer again when it is open with equal params.
+    def is_open(self, beginning: Beginning) -> bool:
+        """Whether this very turn is open already, so that beginning it again changes nothing.
 
         Raises NotPermitted for an ended turn, an open one with other params, and another conversation.
         """
         workspace = self._workspace
-        answer: dict[str, Any] = {"turn_id": turn_id, "notices": []}
-        known = workspace.turns.latest(turn_id)
+        known = workspace.turns.latest(beginning.turn_id)
         if known is not None and known.ended:
-            raise NotPermitted(turn_id, "this turn has ended; begin another one")
-        if known is not None and workspace.turn_id == turn_id:
-            if known.params != params:
-                raise NotPermitted(turn_id, "this turn is open and was begun with other params")
-            return (), answer
-        now = time.time() if ts is None else ts
-        entries: list[Entry] = [*self._identify(conversation), *self._abandon(now)]
-        entries.append(TurnBegun(turn_id, now, params))
-        entries.append(_block({"type": "turn.header", "author": "system", "text": f"[TURN {turn_id}]"}, turn_id, now))
-        if prompt is not None:
+            raise NotPermitted(beginning.turn_id, "this turn has ended; begin another one")
+        if known is not None and workspace.turn_id == beginning.turn_id:
+            if known.params != beginning.params:
+                raise NotPermitted(beginning.turn_id, "this turn is open and was begun with other params")
+            return True
+        self._identify(beginning.conversation)
+        return False
+
+    def begin(self, beginning: Beginning, attached: Sequence[Attached]) -> Decided:
+        """Begin a turn, or answer again when it is open with equal params. Raises what `is_open` raises."""
+        turn_id = beginning.turn_id
+        if self.is_open(beginning):
+            return (), {"turn_id": turn_id, "attachments": self._attachments_of(turn_id), "notices": []}
+        now = time.time() if beginning.ts is None else beginning.ts
+        entries: list[Entry] = [*self._identify(beginning.conversation), *self._abandon(now)]
+        entries.append(TurnBegun(turn_id, now, beginning.params))
+        header = {"type": "turn.header", "author": "system", "text": f"[TURN {turn_id}]"}
+        entries.append(told(header, turn_id, now))
+        if beginning.prompt is not None:
             path = MessagePath(turn_id, "user.prompt").logical
-            told = {"type": "user.prompt", "author": "user", "path": path, "text": prompt}
-            entries.append(_block(told, turn_id, now))
-        return entries, answer
+            block = {"type": "user.prompt", "author": "user", "path": path, "text": beginning.prompt}
+            entries.append(told(block, turn_id, now))
+        registered = self._register(attached, now)
+        entries += registered
+        sids = {entry.row["physical_path"]: entry.row["sid"] for entry in registered if isinstance(entry, SourceSet)}
+        answered: list[dict[str, Any]] = []
+        for one in attached:
+            entries += [told(block, turn_id, now) for block in _attachment_blocks(one, iso(now))]
+            entries += self._hosting.wanted(one.path, one.fact.sha256)
+            sid = sids.get(one.path.physical) or self._workspace.pool.keys.latest(f"file:{one.path.physical}")
+            answered.append(_answer(one.path, one.fact.mime, one.fact.key.size, sid))
+        return entries, {"turn_id": turn_id, "attachments": answered, "notices": []}
 
-    def begin_call(self, call_id: str, *, tool_id: str, params: Mapping[str, Any], turn_id: str | None) -> Decided:
-        """Open a call. Raises NotPermitted for an id that was used, UnknownTurn when no turn is open or known."""
-        workspace = self._workspace
-        turn = turn_id or workspace.turn_id
-        if not turn or not workspace.has_turn(turn):
-            raise UnknownTurn(turn or "turn_id", "begin a turn first")
-        if workspace.calls.latest(call_id) is not None or call_id in workspace.timeline.tools:
-            raise NotPermitted(call_id, "this tool_call_id was used; every call has its own")
-        if not is_shallow(params):
-            raise TooLarge("params", f"JSON may nest {LEVELS} levels deep")
-        now = time.time()
-        said = {"tool_id": tool_id, "tool_call_id": call_id, "params": dict(params), "ts": iso(now)}
-        block = {
-            "type": "react.tool.call",
-            "mime": "application/json",
-            "path": CallPath(turn, call_id, "call").logical,
-            "text": orjson.dumps(said).decode(),
-            "meta": {"tool_call_id": call_id, "tool_id": tool_id},
-        }
-        entries = [CallBegun(call_id, turn, tool_id, now), _block(block, turn, now)]
-        return entries, {"tool_call_id": call_id, "turn_id": turn, "revision": workspace.next_revision + 1}
-
-    async def look_for_call(self, call_id: str) -> tuple[str, ...]:
-        """Look at the disk for the end of a call; answers the files that stay open. Raises NotFound."""
-        self._open(call_id)
+    async def look(self, turn_id: str) -> Unfinished:
+        """Look at the disk for the end of a turn; answers what is still being written. Raises as `end` does."""
+        self._require_open(turn_id)
         await self._looker.look("")
-        return await self._looker.wait_closed(limits.STILL_OPEN_WAIT)
+        still_open = await self._looker.wait_closed(limits.STILL_OPEN_WAIT)
+        await self._calls.files_have_arrived()
+        return Unfinished(still_open, await self._looker.off_loop(self._facts_of, still_open))
 
-    async def files_have_arrived(self, expect: Iterable[Expected] = ()) -> None:
-        """Wait for newer states of files that are about to be settled; settling an older one would bury them."""
+    async def sources_used(self, ending: Ending) -> list[int]:
+        """The sources used in a turn, ascending: cited in its answer, or named by what was told and made in it."""
         workspace = self._workspace
-        named = [item.path.physical for item in expect if item.path is not None]
-        while workspace.arriving([*named, *(artifact.path.physical for artifact in workspace.pending.values())]):
-            await workspace.stage()
+        heads = workspace.timeline.heads
+        numbers = [one for one in workspace.timeline.of_turn(ending.turn_id) if heads[one][TYPE] != "user.prompt"]
+        used = set(self._cited(ending))
+        for at in range(0, len(numbers), BODIES_AT_ONCE):
+            for body in await self._looker.off_loop(workspace.bodies, numbers[at : at + BODIES_AT_ONCE]):
+                used |= sources_used_in(orjson.loads(body), workspace.pool.sids)
+        return sorted(used)
 
-    def expected(self, call_id: str, asked: Iterable[tuple[str, Visibility | None, str | None]]) -> list[Expected]:
-        """Read what a call was meant to make. What is no path of a file can only be missing."""
-        turn = self._open(call_id).turn_id
-        return [Expected(_target(text, turn), text, visibility, words) for text, visibility, words in asked]
+    def end(self, ending: Ending, unfinished: Unfinished, sources_used: Sequence[int]) -> Decided:
+        """End the open turn: settle what is left, tell the completion, want everything hosted.
 
-    def end_call(
-        self,
-        call_id: str,
-        *,
-        outcome: Mapping[str, Any],
-        expect: Sequence[Expected],
-        unsettled: Sequence[str],
-    ) -> Decided:
-        """Close a call: settle and number what it produced, say what is missing. Raises NotFound for no open call.
-
-        `outcome` holds `result` or `error`, as far as the tool gave one.
+        Raises UnknownTurn, and NotPermitted for a turn that is not the open one.
         """
-        call = self._open(call_id)
-        if not is_shallow(outcome):
-            raise TooLarge("result", f"JSON may nest {LEVELS} levels deep")
+        turn_id = ending.turn_id
+        self._require_open(turn_id)
         now = time.time()
-        named = {item.path: item for item in expect if item.path is not None}
-        late = [item for path, item in named.items() if path.physical in unsettled]
-        mine, ambiguous = self._produced(call, named)
-        settled = [(artifact, _wanted(named.get(artifact.path))) for artifact in mine]
-        entries = settle(settled, call=call_id, pool=self._workspace.pool, eligible=self._eligible, ts=now)
-        entries += settle(
-            [(artifact, "external") for artifact in ambiguous],
-            call="", pool=self._workspace.pool, eligible=self._eligible, ts=now,
-        )  # fmt: skip
-        sids = {entry.row["artifact_path"]: entry.row["sid"] for entry in entries if isinstance(entry, SourceSet)}
-        records = [self._settled_record(artifact, visibility, call, sids) for artifact, visibility in settled]
-        records.sort(key=lambda record: record["physical_path"].encode())
-        missing = [item.asked for item in expect if item not in late and not self._is_there(item.path)]
-        notices = _notices(ambiguous, missing, unsettled)
-        words = {path.logical: item.description for path, item in named.items() if item.description}
-        entries += [_block(_digest_block(record, call, words), call.turn_id, now) for record in records]
-        entries += [_block(block, call.turn_id, now) for block in _outcome_blocks(call, outcome, missing, now)]
-        entries += [Promised(path.physical, call_id, _wanted(item)) for path, item in named.items() if item in late]
-        entries.append(CallEnded(call_id, now))
-        entries += [Noticed(said) for said in notices if said["code"] == "attribution_ambiguous"]
-        return entries, {"artifacts": records, "missing": missing, "unsettled": list(unsettled), "notices": notices}
+        entries: list[Entry] = self._calls.abandon_all(now)
+        entries += [FileSeen(fact, now, "", "external") for fact in unfinished.facts]
+        if ending.completion is not None:
+            entries.append(told(self._completion(ending), turn_id, now))
+        entries += self._hosting.left_over()
+        entries += [Embedded(turn_id, kind, tuple(vector)) for kind, vector in ending.embeddings.items()]
+        entries.append(TurnEnded(turn_id, now, ending.status))
+        notices = [notice("still_open", paths=list(unfinished.paths))] if unfinished.paths else []
+        return entries, {"saved": [], "sources_used": list(sources_used), "notices": notices}
 
-    def _open(self, call_id: str) -> Call:
-        for call in self._workspace.open_calls:
-            if call.tool_call_id == call_id:
-                return call
-        raise NotFound(call_id, "no call of this id is open")
-
-    def _produced(self, call: Call, named: Mapping[FilePath, Expected]) -> tuple[list[Artifact], list[Artifact]]:
-        """What this call made, and what nobody claims once the last open call ends."""
-        pending = list(self._workspace.pending.values())
-        mine = [
-            artifact
-            for artifact in pending
-            if artifact.owner == call.tool_call_id or (not artifact.owner and artifact.path in named)
-        ]
-        internal = [
-            artifact
-            for path, item in named.items()
-            if item.visibility is not None
-            and (artifact := self._workspace.artifact(path)) is not None
-            and artifact.fact is not None
-            and artifact not in mine
-            and artifact.visibility not in ("pending", item.visibility)
-        ]
-        last = len(self._workspace.open_calls) == 1
-        orphans = [artifact for artifact in pending if last and artifact not in mine]
-        return mine + internal, orphans
-
-    def _is_there(self, path: FilePath | None) -> bool:
-        artifact = self._workspace.artifact(path) if path is not None else None
-        return artifact is not None and artifact.on_disk
-
-    def _settled_record(
-        self, artifact: Artifact, visibility: Visibility, call: Call, sids: Mapping[str, int]
-    ) -> dict[str, Any]:
-        """The artifact as it will stand when the end of its call is applied."""
-        record = self._reader.record(artifact)
-        sid = sids.get(record["artifact_path"], artifact.sid)
-        # The digest that is told beside it makes it an artifact both told and seen.
-        record |= {
-            "visibility": visibility,
-            "origin": "both",
-            "tool_call_id": call.tool_call_id,
-            "tool_id": call.tool_id,
+    def _completion(self, ending: Ending) -> dict[str, Any]:
+        cited = self._cited(ending)
+        block: dict[str, Any] = {
+            "type": "assistant.completion",
+            "author": "assistant",
+            "path": MessagePath(ending.turn_id, "assistant.completion").logical,
+            "text": ending.completion,
         }
-        return record | ({"sid": sid} if sid is not None else {})
+        return block | ({"meta": {"sources_used": cited}} if cited else {})
+
+    def _cited(self, ending: Ending) -> list[int]:
+        """What the completion cites, as it says itself, else as is found in it."""
+        if ending.sources_used is not None:
+            return sorted(set(ending.sources_used))
+        return extract(ending.completion or "", "text/markdown", self._workspace.pool.sids)
+
+    def _require_open(self, turn_id: str) -> None:
+        workspace = self._workspace
+        if workspace.turn_id == turn_id:
+            return
+        if workspace.turns.latest(turn_id) is None and not workspace.has_turn(turn_id):
+            raise UnknownTurn(turn_id, "no turn of this id was begun")
+        raise NotPermitted(turn_id, "this turn is not the open one")
+
+    def _facts_of(self, still_open: Iterable[str]) -> tuple[FileFact, ...]:
+        """What can be said of files that are still being written and that nobody has registered. Blocking."""
+        facts: list[FileFact] = []
+        for physical in still_open:
+            path = parse_physical(physical)
+            known = self._workspace.artifact(path)
+            if not self._looker.registers(path) or (known is not None and known.versions):
+                continue  # what is known of it stands until it is closed
+            try:
+                key = self._outdir.key(physical)
+            except UnsafePath:
+                continue
+            if key is not None:
+                facts.append(FileFact(physical, key, None, mime_by_name(physical), incomplete=True))
+        return tuple(facts)
+
+    def _register(self, attached: Sequence[Attached], now: float) -> list[Entry]:
+        workspace = self._workspace
+        return register(
+            [one.fact for one in attached],
+            artifacts=workspace.artifacts,
+            pool=workspace.pool,
+            open_calls={},
+            eligible=self._eligible,
+            ts=now,
+        )
+
+    def _attachments_of(self, turn_id: str) -> list[dict[str, Any]]:
+        """What a turn that is open already was begun with, in order."""
+        workspace = self._workspace
+        heads = workspace.timeline.heads
+        answered: list[dict[str, Any]] = []
+        for number in workspace.timeline.of_turn(turn_id):
+            if heads[number][TYPE] == "user.attachment.meta":
+                artifact = workspace.artifacts.get(heads[number][PATH])
+                if artifact is not None and artifact.versions:
+                    record = self._reader.record(artifact)
+                    answered.append(_answer(artifact.path, record["mime"], record.get("size_bytes", 0), artifact.sid))
+        return answered
 
     def _abandon(self, now: float) -> list[Entry]:
         """Another turn is open: it ends as abandoned, with the calls in it."""
-        workspace = self._workspace
-        if not workspace.turn_id:
+        if not self._workspace.turn_id:
             return []
-        entries: list[Entry] = []
-        for call in workspace.open_calls:
-            made = [
-                (artifact, _wanted(None))
-                for artifact in workspace.pending.values()
-                if artifact.owner == call.tool_call_id
-            ]
-            entries += settle(made, call=call.tool_call_id, pool=workspace.pool, eligible=self._eligible, ts=now)
-            entries.append(CallEnded(call.tool_call_id, now))
-        orphans: list[tuple[Artifact, Visibility]] = [
-            (artifact, "external") for artifact in workspace.pending.values() if not artifact.owner
+        return [
+            *self._calls.abandon_all(now),
+            *self._hosting.left_over(),
+            TurnEnded(self._workspace.turn_id, now, "abandoned"),
         ]
-        entries += settle(orphans, call="", pool=workspace.pool, eligible=self._eligible, ts=now)
-        return [*entries, TurnEnded(workspace.turn_id, now, "abandoned")]
 
     def _identify(self, asked: Mapping[str, str]) -> list[Entry]:
         """The conversation is named by the first turn that names one; another conversation is refused afterwards."""
@@ -240,72 +251,32 @@ class Turns:
         return [Remembered({"conversation": {**open_now, **wanted}, "named": True})]
 
 
-def _block(block: Mapping[str, Any], turn_id: str, now: float) -> BlockTold:
-    return BlockTold(tell(block, Defaults(turn_id, now)))
-
-
-def _target(text: str, turn_id: str) -> FilePath | None:
-    """A file that a call names: a full path as it stands, a bare name in the call's turn; None for what is neither."""
-    try:
-        path = parse(text)
-        return path if isinstance(path, FilePath) and path.place else rewrite(text, current_turn=turn_id).path
-    except Refusal:
-        return None
-
-
-def _wanted(item: Expected | None) -> Visibility:
-    return item.visibility if item is not None and item.visibility is not None else "external"
-
-
-_DIGEST_FIELDS = (
-    "artifact_path", "physical_path", "mime", "kind", "visibility", "tool_call_id", "edited", "ts", "size_bytes",
-    "sha256",
-)  # fmt: skip
-
-
-def _digest_block(record: Mapping[str, Any], call: Call, words: Mapping[str | None, str | None]) -> dict[str, Any]:
-    """The metadata block of a produced file: a safe digest as text (seed 000)."""
-    digest = {key: record[key] for key in _DIGEST_FIELDS if record.get(key) is not None}
-    if words.get(record["artifact_path"]):
-        digest["description"] = words[record["artifact_path"]]
-    return {
-        "type": "react.tool.result",
-        "mime": "application/json",
-        "path": CallPath(call.turn_id, call.tool_call_id, "result").logical,
-        "text": orjson.dumps(digest).decode(),
-        "meta": {"tool_call_id": call.tool_call_id, "tool_id": call.tool_id},
+def _answer(path: FilePath, mime: str, size: int, sid: int | None) -> dict[str, Any]:
+    answer: dict[str, Any] = {
+        "artifact_path": path.logical,
+        "physical_path": path.physical,
+        "mime": mime,
+        "size_bytes": size,
     }
+    return answer | ({"sid": sid} if sid is not None else {})
 
 
-def _outcome_blocks(call: Call, outcome: Mapping[str, Any], missing: Sequence[str], now: float) -> list[dict[str, Any]]:
-    """What the tool answered, its error, and an error for each file that is missing."""
-    said: list[dict[str, Any]] = []
-    if outcome:
-        said.append({"tool_call_id": call.tool_call_id, **outcome, "ts": iso(now)})
-    for path in missing:
-        error = {
-            "code": "missing_artifact",
-            "message": "this file was expected and is not there",
-            "details": {"path": path},
-        }
-        said.append({"tool_call_id": call.tool_call_id, "error": error, "ts": iso(now)})
-    return [
-        {
-            "type": "react.tool.result",
-            "author": "tool",
-            "mime": "application/json",
-            "path": CallPath(call.turn_id, call.tool_call_id, "result").logical,
-            "text": orjson.dumps(one).decode(),
-            "meta": {"tool_call_id": call.tool_call_id, "tool_id": call.tool_id},
-        }
-        for one in said
-    ]
-
-
-def _notices(ambiguous: Iterable[Artifact], missing: Sequence[str], unsettled: Sequence[str]) -> list[Notice]:
-    said = [notice("attribution_ambiguous", path=artifact.path.physical) for artifact in ambiguous]
-    if missing:
-        said.append(notice("missing_artifact", missing=list(missing)))
-    if unsettled:
-        said.append(notice("still_open", paths=list(unsettled)))
-    return said
+def _attachment_blocks(attached: Attached, ts: str) -> list[dict[str, Any]]:
+    """The metadata block, and for pictures and PDF the content; other types are read by their path (seed 001)."""
+    digest = orjson.dumps(digest_of_attachment(attached, ts)).decode()
+    path = attached.path
+    meta = {"artifact_path": path.logical, "physical_path": path.physical, "kind": "file", "visibility": "external"}
+    base = {"author": "user", "path": path.logical}
+    blocks = [{**base, "type": "user.attachment.meta", "mime": "application/json", "text": digest, "meta": meta}]
+    if attached.packed is not None:
+        whole = {**meta, "mime": attached.fact.mime, "digest": digest}
+        blocks.append(
+            {
+                **base,
+                "type": "user.attachment",
+                "mime": attached.fact.mime,
+                "base64": attached.packed,
+                "meta": whole,
+            }
+        )
+    return blocks

@@ -18,11 +18,12 @@ from sidecar.core import limits
 from sidecar.core.blocks import FLAGS, HOSTING, HOSTING_FIELDS, PATH, Defaults, iso, tell
 from sidecar.core.entries import BlockTold, Entry, Noticed, Remembered, SourceSet
 from sidecar.core.errors import NotFound, Refusal
+from sidecar.core.happened import Happened
 from sidecar.core.hosting import without_hosting
 from sidecar.core.notices import notice
 from sidecar.core.paths import is_turn_id
 from sidecar.core.sources import complete
-from sidecar.core.state import Happened
+from sidecar.core.standing import changes_since, with_changes
 from sidecar.looking import Looker
 from sidecar.ports import OutDir
 from sidecar.workspace import Workspace
@@ -118,9 +119,10 @@ class Views:
         head = self._workspace.timeline.heads[number]
         artifact = self._workspace.artifacts.get(head[PATH])
         internal = artifact is not None and artifact.visibility == "internal"
-        if not internal and not head[FLAGS] & HOSTING:
+        changes = changes_since(self._workspace.timeline, self._workspace.artifacts, number)
+        if not internal and not head[FLAGS] & HOSTING and HOSTING_FIELDS.issuperset(changes):
             return body
-        block = orjson.loads(body)
+        block = with_changes(orjson.loads(body), changes)
         if internal:
             block = {key: value for key, value in block.items() if key not in ("text", "base64")}
         return orjson.dumps(without_hosting(block))

@@ -11,15 +11,19 @@ from __future__ import annotations
 import asyncio
 import gc
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby, islice
 from typing import Any
 
 import orjson
 
+from sidecar.claims import Claims
 from sidecar.core.entries import BlockTold, Entry, decode, encode
 from sidecar.core.errors import JournalUnavailable, ShuttingDown
-from sidecar.core.state import Happened, State
+from sidecar.core.happened import Happened
+from sidecar.core.inventory import StatKey
+from sidecar.core.paths import FilePath
+from sidecar.core.state import State
 from sidecar.ports import Journal, Record
 
 GROUPS_AT_ONCE = 256
@@ -51,6 +55,7 @@ class Workspace(State):
         super().__init__()
         self.listeners: list[Callable[[Happened], None]] = []
         self.closing = False
+        self.claims = Claims()
         self._journal = journal
         self._staged_revision = 0
         self._staged_blocks = 0
@@ -106,6 +111,18 @@ class Workspace(State):
         if not self._in_flight and len(self._waiting) == 1:
             asyncio.get_running_loop().call_soon(self._submit)
         return answer
+
+    def rekey(self, path: FilePath, key: StatKey) -> None:
+        """A known file was given its name again by ourselves, and is another to the kernel, not to anybody else.
+
+        Nothing is journalled: after a restart a look finds it out by reading it once more.
+        """
+        known, artifact = self.files.get(path.physical), self.artifact(path)
+        if known is None or known[:4] != key[:4] or artifact is None or artifact.fact is None:
+            return
+        self.files[path.physical] = key
+        if artifact.fact.key == known:
+            artifact.fact = replace(artifact.fact, key=key)
 
     def load(self) -> int:
         """Take in the whole journal, at start. Answers how many records there were."""

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 
+import pytest
+
 from sidecar.core.paths import FilePath
+from sidecar.stores.folder_store import FolderStore
 from tests.server.inside import awake
 
 A, B = FilePath("turn_1", "files", "a.txt"), FilePath("turn_1", "files", "b.txt")
@@ -40,13 +44,44 @@ async def test_giving_up_a_latest_version_is_told(tmp_path: Path) -> None:
         assert [change["kind"] for change in changes if change["kind"] == "notice"] == ["notice"]
 
 
-async def test_bytes_that_no_version_knows_go_first(tmp_path: Path) -> None:
+async def test_bytes_that_no_version_knows_go_first_once_their_version_had_time_to_come(tmp_path: Path) -> None:
     async with awake(tmp_path, keep_bytes=8) as inside:
+        inside.write(A.physical, "latest")
+        await inside.sync()
         stray = inside.assembly.blobs.writer()
         stray.write(b"nobody's")
         sha256 = stray.keep()
-        inside.write(A.physical, "mine")
+        keeper, blobs = inside.assembly.keeper, inside.assembly.blobs
+        latest = inside.workspace.artifact(A).sha256()
+        inside.write(B.physical, "mine")
+        await keeper.give_up_excess()
+        assert blobs.has(sha256), "it may have been taken in a moment ago"
+        blobs.evict(latest)
         await inside.sync()
-        await inside.assembly.keeper.give_up_excess()
-        assert not inside.assembly.blobs.has(sha256)
-        assert inside.assembly.blobs.has(inside.workspace.artifact(A).sha256())
+        await keeper.give_up_excess()
+        assert not blobs.has(sha256)
+        assert blobs.has(inside.workspace.artifact(B).sha256())
+
+
+@pytest.mark.rule("kept.until-keep-bytes-is-reached")
+async def test_hosted_ones_go_before_superseded_and_those_before_the_only_ones(tmp_path: Path) -> None:
+    store = FolderStore(str(tmp_path / "store"))
+    async with awake(tmp_path, store=store) as inside:
+        await inside.begin()
+        await inside.ask("call/begin", {"tool_call_id": "tc_1", "tool_id": "exec", "params": {}})
+        inside.write(A.physical, "hosted")
+        await inside.ask("call/end", {"tool_call_id": "tc_1"})
+        await inside.assembly.hosting.settle(5)
+        for text in ("superseded", "only"):
+            inside.write(B.physical, text)
+            await inside.sync()
+        hashes = {text: hashlib.sha256(text.encode()).hexdigest() for text in ("hosted", "superseded", "only")}
+        keeper = inside.assembly.keeper
+        left: list[list[str]] = []
+        for limit in (19, 9, 3):
+            keeper.keep_bytes = limit
+            await keeper.give_up_excess()
+            left.append([text for text, sha256 in hashes.items() if inside.assembly.blobs.has(sha256)])
+        assert left == [["superseded", "only"], ["only"], []]
+        resolved = await inside.ask("artifact/resolve", {"paths": [A.logical, B.logical]})
+        assert [one["artifact"].get("kept") for one in resolved["results"]] == [None, False]

@@ -13,10 +13,10 @@ import pytest
 from sidecar.core.blocks import Defaults, tell
 from sidecar.core.entries import BlockTold, CallBegun, CallEnded, FolderAdopted, SourceSet, TurnBegun
 from sidecar.core.errors import JournalUnavailable, ShuttingDown, UnsafePath
+from sidecar.core.happened import Happened
 from sidecar.core.inventory import Survey
 from sidecar.core.paths import parse_physical
 from sidecar.core.sources import plan_merge
-from sidecar.core.state import Happened
 from sidecar.looking import Looker
 from sidecar.stores.blobs import Blobs
 from sidecar.stores.outdir import OutDir

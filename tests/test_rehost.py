@@ -86,7 +86,7 @@ async def test_a_file_that_takes_too_long_is_given_up(gone: Inside, monkeypatch:
     monkeypatch.setattr("sidecar.core.limits.REHOST_DEADLINE", 0.05)
     monkeypatch.setattr(gone.assembly.blobs, "open", lambda _: let_go.wait(5))
     try:
-        assert await gone.assembly.services.rehoster.rehost(PATH) == Missing("store_unavailable")
+        assert await gone.assembly.services.rehoster.rehost(PATH) == Missing("store_unavailable", "timed_out")
     finally:
         let_go.set()
 

@@ -33,11 +33,11 @@ from sidecar.core.entries import (
     TurnEnded,
 )
 from sidecar.core.errors import JournalUnavailable, ShuttingDown
+from sidecar.core.happened import Happened
 from sidecar.core.inventory import FileFact, StatKey
 from sidecar.core.notices import notice
 from sidecar.core.paths import parse_physical
 from sidecar.core.sources import plan_merge
-from sidecar.core.state import Happened
 from sidecar.stores.journal import Journal
 from sidecar.workspace import GROUPS_AT_ONCE, Applied, Workspace
 from tests.memory_journal import MemoryJournal

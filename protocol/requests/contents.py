@@ -21,6 +21,7 @@ from protocol.base import (
     Record,
     Result,
     Sid,
+    StoreFault,
 )
 from protocol.records import Block, Notice, SourceRow
 
@@ -68,6 +69,7 @@ class ReadPath(Record):
     path: str = Field(description="The path as it was asked for.")
     tokens: Maybe[Number] = Field(default=None, description="How many tokens its content is counted as.")
     missing: Maybe[MissingReason] = Field(default=None, description="Why there is nothing.")
+    fault: Maybe[StoreFault] = Field(default=None, description="With `store_unavailable`: what was wrong with it.")
     status: Maybe[Literal["exists_in_visible_context"]] = Field(
         default=None, description="Said when the agent can see the same content already."
     )
@@ -150,6 +152,7 @@ class NotRehosted(Record):
 
     path: str = Field(description="The path as it was asked for.")
     reason: MissingReason = Field(description="Why not.")
+    fault: Maybe[StoreFault] = Field(default=None, description="With `store_unavailable`: what was wrong with it.")
 
 
 class RehostResult(Result):

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from protocol.base import PAGE, Maybe, Number, PageSize, Params, Record, Result, Role, Sid, TurnId
+from protocol.base import PAGE, Maybe, Number, PageSize, Params, Record, Result, Role, Sid, StoreFault, TurnId
 from protocol.records import Change, Conversation
 
 
@@ -36,7 +36,12 @@ class StoreStatus(Record):
     """The state of the object store."""
 
     state: Literal["ok", "unavailable", "unset"] = Field(description="Whether the store answers, or none is set.")
-    kind: str = Field(description="What kind of store it is; `none` when none is set.")
+    kind: Literal["folder", "s3", "none"] = Field(description="What kind of store it is; `none` when none is set.")
+    reason: Maybe[StoreFault] = Field(default=None, description="With `unavailable`: what is wrong.")
+    abilities: Maybe[dict[str, bool | str]] = Field(
+        default=None, description="What it was found to do when it was probed; nothing depends on the answers."
+    )
+    waiting: Maybe[Number] = Field(default=None, description="How many files are still to be hosted.")
 
 
 class ConnectedClient(Record):

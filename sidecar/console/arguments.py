@@ -24,5 +24,16 @@ def add_workspace(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--socket-dir", metavar="DIR", help="where the sockets' folder is")
 
 
+STORE = (
+    "store", "store_endpoint_url", "store_region", "store_profile", "store_ca_bundle", "store_public_endpoint_url",
+)  # fmt: skip
+
+
+def add_store(parser: argparse.ArgumentParser) -> None:
+    """The flags of `serve` about the store, so that one can be tried before a daemon relies on it."""
+    for name in STORE:
+        parser.add_argument(f"--{name.replace('_', '-')}", metavar="VALUE", help="as `serve` takes it")
+
+
 def add_json(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print JSON, for programs")

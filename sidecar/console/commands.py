@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from artifact_client import ConnectionLost, NoAnswer, NoSidecar, RpcError
 
-from sidecar.console.arguments import Parser, add_json, add_workspace
+from sidecar.console.arguments import Parser, add_json, add_store, add_workspace
 from sidecar.console.output import complain
 from sidecar.console.place import Place, StillThere
 from sidecar.server.bridge import Hopeless
@@ -106,14 +106,20 @@ def _logs(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-f", "--follow", action="store_true", help="go on with what is written from now on")
 
 
+def _doctor(parser: argparse.ArgumentParser) -> None:
+    add_json(parser)
+    add_store(parser)
+
+
 _FLAGS: dict[str, Callable[[argparse.ArgumentParser], None]] = {
     "status": add_json,
     "ls": _ls,
     "show": _one_path,
     "versions": _one_path,
     "sources": _sources,
+    "render": add_json,
     "sync": _sync,
     "watch": add_json,
-    "doctor": add_json,
+    "doctor": _doctor,
     "logs": _logs,
 }

@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import argparse
+import functools
 import os
 import sqlite3
 import stat
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, NoReturn, TypeVar
 
 from sidecar.console.output import cell, say, say_json, table
 from sidecar.console.place import Place
+from sidecar.core.errors import StoreUnavailable
+from sidecar.ports import Abilities
 from sidecar.settings_file import read_beside
 from sidecar.stores import kernel, lease
+from sidecar.stores.objects import open_configured
 
 OK, UNAVAILABLE = 0, 69
+STORE_SECONDS = 40.0
+T = TypeVar("T")
 ROLES = ("runtime", "renderer", "exec", "editor")
 
 _INOTIFY = Path("/proc/sys/fs/inotify")
@@ -181,6 +188,60 @@ def _journal(place: Place) -> Iterator[Finding]:
         yield Finding("journal", "warn", f"was damaged once; the damaged file is kept as {name}")
 
 
+def _store(place: Place) -> Iterator[Finding]:
+    """Put a few bytes into the store and read them back, as a daemon does at its start."""
+    wanted = place.settings.object_store
+    if wanted is None:
+        yield Finding("store", "ok", "none: files are kept here and not hosted")
+    elif os.path.isabs(wanted.uri) and not os.path.lexists(wanted.uri):
+        yield Finding("store", "ok", f"{wanted.uri}, made by the first daemon")
+    else:
+        try:
+            can = _within(STORE_SECONDS, lambda: open_configured(wanted).probe())
+        except StoreUnavailable as refusal:
+            yield Finding("store", "fail", f"{wanted.uri}: {refusal.fault}: {refusal.hint}")
+            return
+        careful = can.ranges and can.atomic_create
+        state = "fail" if not can.reads_back else "ok" if careful else "warn"
+        yield Finding("store", state, f"{wanted.uri} {_abilities(can)}")
+
+
+def _abilities(can: Abilities) -> str:
+    told = [says if able else f"does not {says}" for says, able in (
+        ("read back what was put", can.reads_back),
+        ("read from the middle", can.ranges),
+        ("refuse a second create", can.atomic_create),
+        ("check hashes", can.verifies_sha256),
+        ("sign links", can.presigns),
+    )]  # fmt: skip
+    told.append("no conditional writes" if can.cas == "none" else f"conditional writes by {can.cas} ETag")
+    return "can: " + ", ".join(told)
+
+
+def _within(seconds: float, work: Callable[[], T]) -> T:
+    """What the work answers or raises. One that takes longer, on a disk that hangs, is left behind."""
+    done: list[Callable[[], T]] = []
+
+    def run() -> None:
+        try:
+            answer = work()
+        except Exception as failure:  # noqa: BLE001 - whatever it is, it is raised to whom it concerns
+            done.append(functools.partial(_raise, failure))
+        else:
+            done.append(lambda: answer)
+
+    hand = threading.Thread(target=run, daemon=True)
+    hand.start()
+    hand.join(seconds)
+    if not done:
+        raise StoreUnavailable("store", f"no answer within {seconds:g} seconds", fault="timed_out")
+    return done[0]()
+
+
+def _raise(failure: Exception) -> NoReturn:
+    raise failure
+
+
 def _daemon(place: Place) -> Iterator[Finding]:
     pid = place.daemon()
     if pid is None:
@@ -198,5 +259,5 @@ def _daemon(place: Place) -> Iterator[Finding]:
 
 
 _LOOKS: tuple[Callable[[Place], Iterator[Finding]], ...] = (
-    _system, _settings_file, _out_dir, _watches, _sockets, _roles, _journal, _daemon,
+    _system, _settings_file, _out_dir, _watches, _sockets, _roles, _journal, _store, _daemon,
 )  # fmt: skip

@@ -126,6 +126,17 @@ def sources(place: Place, asked: argparse.Namespace) -> int:
     return OK
 
 
+def render(place: Place, asked: argparse.Namespace) -> int:
+    """The timeline as the agent sees it; with `--json` the messages that a model gets."""
+    with _looked(place) as client:
+        answer = client.call("timeline/render", {"as": "messages" if asked.json else "text"}, timeout=LONG)
+    if asked.json:
+        say_json(answer)
+    else:
+        say(printable(answer["text"], keep="\n\t"))
+    return OK
+
+
 def sync(place: Place, asked: argparse.Namespace) -> int:
     """Look at the disk now, and say what is new since the daemon started or since a revision."""
     with place.client() as client, progress() as heard:

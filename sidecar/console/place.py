@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from artifact_client import Client, Link, NoSidecar
 
 from sidecar.config import Settings, read_settings
+from sidecar.console.arguments import STORE
 from sidecar.server import bridge, listening
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ class Place:
     """The workspace that the flags name. Raises BadSettings."""
 
     def __init__(self, flags: Mapping[str, object]) -> None:
-        names = ("out_dir", "state_dir", "socket_dir")
+        names = ("out_dir", "state_dir", "socket_dir", *STORE)
         self._flags = {name: flags[name] for name in names if flags.get(name)}
         self.settings: Settings = read_settings(self._flags)
         self.folder = bridge.socket_folder(self.settings.out_dir, self.settings.socket_dir)

@@ -35,6 +35,11 @@ class Version:
         self.seen_as = (ts, call)  # when and by which call, as the disk showed it
 
     @property
+    def is_hosted(self) -> bool:
+        """Whether anybody said where in a store its bytes are."""
+        return "hosted_uri" in self.facts or "key" in self.facts
+
+    @property
     def origin(self) -> Literal["told", "seen", "both"]:
         if self.told and self.seen:
             return "both"
@@ -66,6 +71,19 @@ class Artifact:
     def holds_latest(self) -> bool:
         """Whether the file on disk holds the bytes of the latest version."""
         return self.on_disk and self.fact is not None and bool(self.versions) and self.fact.sha256 == self.latest.sha256
+
+    def host(self, sha256: str, hosting: Mapping[str, str]) -> None:
+        """Bytes of this artifact stand in the store: every version that has them says where."""
+        for version in self.versions:
+            if version.sha256 == sha256:
+                version.facts.update(hosting)
+
+    def hosting(self, sha256: str | None) -> dict[str, str]:
+        """Where bytes of this artifact are hosted, as its newest version with them says; empty when nowhere known."""
+        for version in reversed(self.versions):
+            if sha256 is not None and version.sha256 == sha256 and version.is_hosted:
+                return {key: version.facts[key] for key in _HOSTING if key in version.facts}
+        return {}
 
     def knows(self, sha256: str | None) -> bool:
         return sha256 is not None and any(version.sha256 == sha256 for version in self.versions)
@@ -140,7 +158,10 @@ class Artifacts:
         described = newest is not None and newest.told and not newest.seen and newest.sha256 is None
         completed = newest is not None and newest.seen and before is not None and before.incomplete
         if newest is None or not (same or described or completed):
+            is_display = newest is not None and newest.facts.get("kind") == "display"
             newest = Version(ts=ts, call=call)
+            # A file produced at a display's path is that artifact (spec section 8).
+            newest.facts.update({"kind": "display"} if is_display else {})
             artifact.versions.append(newest)
         if not newest.seen:
             newest.seen_as = (ts, call)
@@ -210,10 +231,11 @@ def _new_told(artifact: Artifact, head: Head) -> Version:
 def _group_of(artifact: Artifact, call: str, slot: str, facts: Mapping[str, Any]) -> Version | None:
     """The told version that this block is a part of. Blocks without a call go to the newest, while there is room."""
     if call:
-        if artifact.versions and artifact.versions[-1].told and artifact.versions[-1].call == call:
-            return artifact.versions[-1]
         recent = reversed(artifact.versions[-_SIDE_BY_SIDE:])
-        return next((version for version in recent if version.told and version.call == call), None)
+        group = next((version for version in recent if version.told and version.call == call), None)
+        named = facts.get("sha256") if slot == "digest" and group is not None and "digest" in group.blocks else None
+        # A call may write one file twice: a second digest that names other bytes is of a further version.
+        return None if group is None or (named and group.sha256 and named != group.sha256) else group
     newest = artifact.versions[-1] if artifact.versions else None
     if newest is None or not newest.told or newest.call:
         return None
@@ -339,7 +361,7 @@ def describe(artifact: Artifact, tools: Mapping[str, str]) -> dict[str, Any]:
             record[key] = facts[key]
     if fact is not None and fact.incomplete:
         record["incomplete"] = True
-    if fact is not None and not fact.kept and artifact.on_disk:
+    if fact is not None and not fact.kept and artifact.on_disk and not version.is_hosted:
         record["kept"] = False
     return record
 

@@ -37,6 +37,8 @@ INTERNAL = 8  # it describes or holds an internal artifact
 
 Head = tuple[str, str, float, str, str, str, int]
 
+SUMMARY = "conv.range.summary"  # the type of the block that stands for all blocks before its cut
+
 HOSTING_FIELDS = frozenset({"hosted_uri", "rn", "key"})
 LEVELS = 200  # how deep JSON may nest; a little below what the serialiser can write
 TEXT_LEVELS = 50  # what JSON held in a text counts for, so that texts in texts come to an end
@@ -97,7 +99,8 @@ def tell(block: Mapping[str, Any], defaults: Defaults) -> Told:
     if holds_hosting(whole):
         flags |= HOSTING
     part = _part(whole, meta)
-    if part is not None and (part.get("digest") or part.get("content") or {}).get("visibility") == "internal":
+    said = (part.get("digest") or part.get("content") or meta) if part is not None else meta
+    if said.get("visibility") == "internal":
         flags |= INTERNAL
     return Told((whole["type"], turn, moment, mime, path, call, flags), part, orjson.dumps(whole))
 
@@ -177,7 +180,8 @@ def _describes(value: Any, levels: int) -> bool:
 def digest_in(block: Mapping[str, Any]) -> dict[str, Any] | None:
     """The artifact digest that a metadata block carries as JSON text (seed 000, Block metadata).
 
-    A result block at a file's path is that file's content, unless its JSON describes that very path.
+    A result block at a file's path is that file's content, unless its JSON describes that very path. One that carries
+    a digest beside it is content whatever it says: a file must not describe itself.
     """
     kind, path = block.get("type"), block.get("path")
     if kind == "user.attachment.meta":
@@ -186,7 +190,8 @@ def digest_in(block: Mapping[str, Any]) -> dict[str, Any] | None:
             digest.setdefault("artifact_path", path)
     elif kind == "react.tool.result" and block.get("mime") == "application/json":
         digest = _object_in(block.get("text"))
-        if isinstance(path, str) and path.startswith("fi:") and digest.get("artifact_path") != path:
+        is_content = digest.get("artifact_path") != path or "digest" in (block.get("meta") or {})
+        if isinstance(path, str) and path.startswith("fi:") and is_content:
             return None
     else:
         return None
@@ -205,10 +210,13 @@ def _object_in(text: Any) -> dict[str, Any]:
 
 
 def _part(block: dict[str, Any], meta: dict[str, Any]) -> dict[str, Any] | None:
-    """What this block says about an artifact (`digest`, `content`) or a call (`tool`)."""
+    """What this block says about an artifact (`digest`, `content`), a call (`tool`), or the kept part (`cut`)."""
     if block["type"] == "react.tool.call":
         tool = _tool_of(block, meta)
         return {"tool": tool} if tool else None
+    if block["type"] == SUMMARY:
+        cut = meta.get("cut")
+        return {"cut": cut} if type(cut) is int and cut >= 0 else None
     digest = digest_in(block)
     if digest is not None:
         try:

@@ -21,6 +21,8 @@ from sidecar.core.numbers import NumberSet
 from sidecar.core.sidecars import JsonScanner
 from sidecar.core.tokens import Found, Scanner
 
+PIECE_CHARS = 256 * 1024
+
 
 @dataclass(frozen=True, slots=True)
 class Link:
@@ -53,12 +55,22 @@ class Replaced:
 
 
 def extract(text: str, mime: str, sids: Sequence[int]) -> list[int]:
-    """The numbers a text cites, ascending: single ones as written, known or not, and of ranges those in `sids`."""
+    """The numbers a text cites, ascending: single ones as written, known or not, and of ranges those in `sids`.
+
+    A long text is read in pieces, between which other threads get their turn.
+    """
     singles: set[int] = set()
     ranges: set[tuple[int, int]] = set()
-    for found in _kind(mime).scanner().read(f"\n{text}", final=True):
-        singles.update(found.numbers.singles)
-        ranges.update(found.numbers.ranges)
+    kind = _kind(mime)
+    scanner = kind.scanner()
+    piece = PIECE_CHARS if kind.read_in_parts else len(text) + 1
+    undecided = "\n"
+    for at in range(0, len(text) + 1, piece):
+        undecided += text[at : at + piece]
+        for found in scanner.read(undecided, final=at + piece > len(text)):
+            singles.update(found.numbers.singles)
+            ranges.update(found.numbers.ranges)
+        undecided = undecided[min(scanner.kept, len(undecided)) - 1 :]
     singles.update(NumberSet((), tuple(ranges)).among(sids))
     return sorted(singles)
 

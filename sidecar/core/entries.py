@@ -114,9 +114,62 @@ class Answered:
     result: dict[str, Any]
 
 
+@dataclass(frozen=True, slots=True)
+class HostingWanted:
+    """These bytes of this file, by physical path, are to be hosted; a restart goes on with it."""
+
+    path: str
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class Hosted:
+    """Bytes of a file stand in the store, under a key that nothing else will ever have."""
+
+    path: str
+    sha256: str
+    hosted_uri: str
+    rn: str
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class HostingWaived:
+    """Bytes that were to be hosted and never can be: they are gone, or not to be shown any more."""
+
+    path: str
+    sha256: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class BlocksHidden:
+    """These blocks are hidden from the agent; one of them shows the replacement in their place (spec section 8)."""
+
+    numbers: tuple[int, ...]
+    replacement: str
+
+
+@dataclass(frozen=True, slots=True)
+class BlocksShown:
+    """These blocks are shown to the agent again."""
+
+    numbers: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Embedded:
+    """A vector that the caller brought for what a turn leaves behind; the daemon computes none."""
+
+    turn_id: str
+    kind: str
+    vector: tuple[float, ...]
+
+
 Entry = (
     BlockTold | SourceSet | FileSeen | FileGone | TurnBegun | TurnEnded | CallBegun | CallEnded | Noticed
-    | FolderAdopted | Remembered | Promised | Answered
+    | FolderAdopted | Remembered | Promised | Answered | HostingWanted | Hosted | HostingWaived | BlocksHidden
+    | BlocksShown | Embedded
 )  # fmt: skip
 
 
@@ -143,6 +196,8 @@ def encode(entry: Entry) -> Stored:
             return Stored("remembered", b"", orjson.dumps(facts))
         case Answered(request_id, params, result):
             return Stored("answered", orjson.dumps([request_id, params]), orjson.dumps(result))
+        case Embedded(turn_id, kind, vector):
+            return Stored("embedded", orjson.dumps([turn_id, kind]), orjson.dumps(vector))
         case _:
             fields = [getattr(entry, field) for field in type(entry).__slots__]
             return Stored(_KINDS[type(entry)], orjson.dumps(fields), b"")
@@ -157,6 +212,11 @@ _KINDS: dict[type, str] = {
     CallEnded: "call_ended",
     FolderAdopted: "adopted",
     Promised: "promised",
+    HostingWanted: "hosting_wanted",
+    Hosted: "hosted",
+    HostingWaived: "hosting_waived",
+    BlocksHidden: "hidden",
+    BlocksShown: "shown",
 }
 _PLAIN: dict[str, Callable[..., Entry]] = {
     "gone": FileGone,
@@ -166,6 +226,9 @@ _PLAIN: dict[str, Callable[..., Entry]] = {
     "call_ended": CallEnded,
     "adopted": FolderAdopted,
     "promised": Promised,
+    "hosting_wanted": HostingWanted,
+    "hosted": Hosted,
+    "hosting_waived": HostingWaived,
 }
 
 
@@ -184,6 +247,14 @@ def decode(kind: str, head: bytes, body: bytes) -> Entry:
         case "answered":
             request_id, params = orjson.loads(head)
             return Answered(request_id, params, orjson.loads(body))
+        case "hidden":
+            numbers, replacement = orjson.loads(head)
+            return BlocksHidden(tuple(numbers), replacement)
+        case "shown":
+            return BlocksShown(tuple(orjson.loads(head)[0]))
+        case "embedded":
+            turn_id, name = orjson.loads(head)
+            return Embedded(turn_id, name, tuple(orjson.loads(body)))
         case _:
             if kind not in _PLAIN:
                 raise ValueError(f"the journal holds an entry of kind {kind!r}")

@@ -6,9 +6,12 @@ be read again and which are gone; nothing here touches a disk.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Container, Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
+
+from sidecar.core.errors import Refusal
+from sidecar.core.paths import is_turn_id, parse_physical
 
 
 class StatKey(NamedTuple):
@@ -98,3 +101,35 @@ def news(survey: Survey, known: Mapping[str, StatKey]) -> News:
     if survey.over_limit:
         return News(tuple(changed), doubtful=unlisted)
     return News(tuple(changed), gone=unlisted)
+
+
+@dataclass(frozen=True, slots=True)
+class Sorted:
+    """A survey with what belongs to turns alone, and the names of files that can have no logical path."""
+
+    survey: Survey
+    ambiguous: tuple[str, ...]
+
+
+def sort_out(survey: Survey, is_turn: Callable[[str], bool]) -> Sorted:
+    """Keep the files and folders of turns; name what can have no logical path (spec section 3)."""
+    files: dict[str, StatKey] = {}
+    ambiguous: list[str] = []
+    for text, key in survey.files.items():
+        turn, place, rest = (*text.split("/", 2), "", "")[:3]
+        if rest and place in ("files", "attachments") and is_turn_id(turn):
+            if is_turn(turn):
+                files[text] = key
+        elif _is_ambiguous(text):
+            ambiguous.append(text)
+    folders = tuple(folder for folder in survey.folders if folder == "" or is_turn(folder.partition("/")[0]))
+    return Sorted(replace(survey, files=files, folders=folders), tuple(ambiguous))
+
+
+def _is_ambiguous(text: str) -> bool:
+    if "." not in text:
+        return False
+    try:
+        return parse_physical(text).logical is None
+    except Refusal:
+        return False

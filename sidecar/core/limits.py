@@ -35,6 +35,14 @@ STREAM_IDLE = 600.0
 INLINE_TEXT_BYTES = 256 * KIB
 INLINE_BASE64_BYTES = 4 * MIB
 
+# Writing: the text of a display stands whole in the timeline; a patch is applied in memory.
+DISPLAY_BYTES = 4 * MIB
+PATCHED_BYTES = 16 * MIB
+
+# Hiding (spec section 8): what lies further back than that is not touched any more.
+EDITABLE_TAIL_TOKENS = 2000
+EDITABLE_TAIL_BLOCKS = 4096
+
 # Changes and blocks.
 CHANGES_KEPT = 100_000
 CHANGES_PAGE = 1000
@@ -51,10 +59,23 @@ SEARCH_HITS = 200
 SEARCH_MATCHES = 1000  # of one file
 SEARCH_CHARS = 4_000_000  # of all matched lines together
 READ_BYTES = 16 * MIB  # of all contents in one answer
+CALL_CONTENT_BYTES = 4 * MIB  # of all contents that the end of a call tells to the timeline
+
+# Rendering: what is announced, and how much of what was rendered is held per role.
+ANNOUNCED_BLOCKS = 100
+ANNOUNCED_BYTES = 1 * MIB
+RENDERED_HELD_BYTES = 32 * MIB
+
+# Patching: a longer diff is refused, so that looking for its hunks takes bounded memory.
+PATCH_LINES = 200_000
 
 # Rehost.
 REHOSTS_AT_ONCE = 8
 REHOST_DEADLINE = 120.0
+
+# Hosting: what is sent at once, and how long the end of a turn waits for it.
+UPLOADS_AT_ONCE = 16
+HOSTING_WAIT = 10.0
 
 # The wire (one client).
 HEADER_BYTES = 4 * KIB

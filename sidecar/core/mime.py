@@ -43,6 +43,11 @@ def is_textual(mime: str) -> bool:
     return kind.startswith("text/") or kind.endswith(("+json", "+xml")) or kind in _TEXTUAL
 
 
+def is_packed(mime: str) -> bool:
+    """Whether content of this type travels as base64: pictures that are no text, and PDF."""
+    return (mime.startswith("image/") and mime != "image/svg+xml") or mime == "application/pdf"
+
+
 def is_text(data: bytes) -> bool:
     """Whether these are the bytes of a text: UTF-8 without a NUL (spec section 8)."""
     if b"\0" in data:

@@ -31,6 +31,11 @@ _WORDS = {
     "watch_lost": "OUT_DIR is not where it was",
     "search_truncated": "the search stopped at a limit",
     "events_dropped": "events were dropped because this client did not read them; ask workspace/changes",
+    "store_unavailable": "the store does not answer; what is to be hosted waits for it",
+    "hosting_failed": "these bytes can never be hosted",
+    "hosting_pending": "these files are not hosted yet; it goes on in the background",
+    "refs_forgotten": "the summary does not name these artifacts; they are listed behind it",
+    "refs_unresolved": "the summary names these, and nothing answers to them",
     "timeline_malformed": "parts of timeline.json could not be taken in",
 }
 

@@ -149,11 +149,15 @@ Path = FilePath | CodePath | MessagePath | SummaryPath | CallPath | PoolPath
 
 @dataclass(frozen=True, slots=True)
 class Rewritten:
-    """Where a write goes. `rewritten` is true when the text named another place than the current turn's files."""
+    """Where a write goes. `rewritten` is true when the text named another place than the current turn's files.
+
+    `source` is the file that the text itself named: what a patch copies first.
+    """
 
     path: FilePath
     original: str
     rewritten: bool
+    source: FilePath
 
 
 def parse(text: str) -> Path:
@@ -196,14 +200,16 @@ def rewrite(text: str, *, current_turn: str) -> Rewritten:
     shorthand = text.removeprefix("./")
     if shorthand.startswith("files/"):
         # Looked at before parsing, which would take `files/files/a.md` for the file of a turn called `files`.
-        return Rewritten(_in_turn(current_turn, "files", shorthand.removeprefix("files/"), text), text, rewritten=False)
+        path = _in_turn(current_turn, "files", shorthand.removeprefix("files/"), text)
+        return Rewritten(path, text, rewritten=False, source=path)
     target = parse(_ALIAS.sub(rf"\g<1>{current_turn}", text, count=1))
     match target:
         case FilePath(place="") if _is_logical(text):
             raise UnsafePath(_shown(text), "files outside a turn are read-only: write fi:<turn>.files/<name> or <name>")
         case FilePath():
             path = _in_turn(current_turn, "files", target.rel, text)
-            return Rewritten(path, text, rewritten=target.place != "" and path != target)
+            rewritten = target.place != "" and path != target
+            return Rewritten(path, text, rewritten=rewritten, source=target if rewritten else path)
         case _:
             raise BadPath(_shown(text), "only a file can be written: give <name> or fi:<turn>.files/<name>")
 

@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import Any
 
 from sidecar.core.artifacts import Artifact, Artifacts, Visibility
+from sidecar.core.blocks import HOSTING_FIELDS
 from sidecar.core.entries import Entry, FileGone, FileSeen, Promise, SourceSet
 from sidecar.core.inventory import FileFact
 from sidecar.core.paths import FilePath, parse_physical
@@ -43,13 +44,16 @@ def register(
         entries.append(FileSeen(fact, ts, call, visibility))
         if visibility == "external":
             external.append((path, fact))
-    return entries + source_entries(external, pool=pool, eligible=eligible)
+    return entries + source_entries(external, artifacts=artifacts, pool=pool, eligible=eligible)
 
 
 def source_entries(
-    files: Iterable[tuple[FilePath, FileFact]], *, pool: SourcesPool, eligible: Sequence[str]
+    files: Iterable[tuple[FilePath, FileFact]], *, artifacts: Artifacts, pool: SourcesPool, eligible: Sequence[str]
 ) -> list[Entry]:
-    """Rows for the cite-eligible ones: one file, one number, however often it changes."""
+    """Rows for the cite-eligible ones: one file, one number, however often it changes.
+
+    A row says where the bytes that stand on disk are hosted, and nothing about those that stood there before.
+    """
     fresh: list[dict[str, Any]] = []
     entries: list[Entry] = []
     for path, fact in files:
@@ -64,6 +68,10 @@ def source_entries(
         # What stands on disk decides about size and type; a file's name is no better title than a told one.
         after = merge_row(prior, {**row, "title": prior.get("title") or row["title"]})
         after |= {"size_bytes": row["size_bytes"], "mime": row["mime"]}
+        known = artifacts.get(path.logical or "")
+        if known is not None and known.versions:
+            after = {key: value for key, value in after.items() if key not in HOSTING_FIELDS}
+            after |= known.hosting(fact.sha256)
         if after != prior:
             entries.append(SourceSet(after))
     entries.extend(SourceSet(row) for row in plan_merge(pool, fresh, proposals=False, most=math.inf).changed)
@@ -87,6 +95,7 @@ def settle(
     produced: Iterable[tuple[Artifact, Visibility]],
     *,
     call: str,
+    artifacts: Artifacts,
     pool: SourcesPool,
     eligible: Sequence[str],
     ts: float,
@@ -102,7 +111,13 @@ def settle(
             entries.append(FileGone(artifact.path.physical))
         if visibility == "external":
             external.append((artifact.path, artifact.fact))
-    return entries + source_entries(external, pool=pool, eligible=eligible)
+    return entries + source_entries(external, artifacts=artifacts, pool=pool, eligible=eligible)
+
+
+def told_visibility(artifact: Artifact) -> Visibility:
+    """Who may see what a call made and did not speak of: nobody where that was told, else everybody."""
+    told = artifact.latest.facts.get("visibility") if artifact.versions else None
+    return "internal" if told == "internal" else "external"
 
 
 def _whose(

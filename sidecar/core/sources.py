@@ -290,7 +290,12 @@ def is_citable(mime: str, eligible: Iterable[str]) -> bool:
 
 def render(rows: Sequence[Row]) -> str:
     """The pool as the agent sees it: a header and exactly one line per row, never truncated."""
-    return "\n".join([f"SOURCES POOL ({len(rows)} sources)", *(render_row(row) for row in rows)])
+    return render_lines([render_row(row) for row in rows])
+
+
+def render_lines(lines: Sequence[str]) -> str:
+    """The same of rows that are rendered already."""
+    return "\n".join([f"SOURCES POOL ({len(lines)} sources)", *lines])
 
 
 def render_row(row: Mapping[str, Any]) -> str:

@@ -7,7 +7,7 @@ functions of the entries in order, so that a restart, which applies the journal,
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import replace
 from typing import Any
 
 from sidecar.core import limits
@@ -16,13 +16,19 @@ from sidecar.core.blocks import FLAGS, HIDDEN, PATH, SHOWN, TURN
 from sidecar.core.changelog import Change, ChangeLog
 from sidecar.core.entries import (
     Answered,
+    BlocksHidden,
+    BlocksShown,
     BlockTold,
     CallBegun,
     CallEnded,
+    Embedded,
     Entry,
     FileGone,
     FileSeen,
     FolderAdopted,
+    Hosted,
+    HostingWaived,
+    HostingWanted,
     Noticed,
     Promise,
     Promised,
@@ -31,41 +37,12 @@ from sidecar.core.entries import (
     TurnBegun,
     TurnEnded,
 )
+from sidecar.core.happened import Call, Happened, Turn
 from sidecar.core.inventory import StatKey
 from sidecar.core.layered import Layered
-from sidecar.core.notices import Notice
 from sidecar.core.paths import FilePath, is_turn_id, parse_logical, parse_physical
 from sidecar.core.sources import SourcesPool
 from sidecar.core.timeline import Timeline
-
-
-@dataclass(slots=True)
-class Happened:
-    """What one batch changed, for those who listen: new rows, and artifacts as they stand now."""
-
-    revision: int = 0
-    sources: dict[int, dict[str, Any]] = field(default_factory=dict)
-    artifacts: dict[str, Artifact] = field(default_factory=dict)
-    blocks: list[int] = field(default_factory=list)
-    notices: list[Notice] = field(default_factory=list)
-    turns: set[str] = field(default_factory=set)  # turns named for the first time
-
-
-@dataclass(slots=True)
-class Call:
-    """A tool call: open while the program of that call may produce files."""
-
-    tool_call_id: str
-    turn_id: str
-    tool_id: str
-    open: bool = True
-
-
-@dataclass(slots=True)
-class Turn:
-    turn_id: str
-    params: str
-    ended: bool = False
 
 
 class State:
@@ -87,6 +64,11 @@ class State:
         self.adopted: set[str] = set()
         self.shown: dict[str, str] = {}  # the hash of the text that the agent sees at a file's path
         self.noticed: set[tuple[str, str]] = set()  # oddities reported so far, by code and name
+        self.hosting: dict[tuple[str, str], None] = {}  # what is to be hosted: physical path, sha256
+        self.handles: dict[str, Hosted] = {}  # every rn given out
+        self.keys: set[str] = set()  # every key given to hosted bytes
+        self.contents: dict[str, str] = {}  # sha256 -> a key under which these bytes stand in the store
+        self.vectors: dict[tuple[str, str], int] = {}  # (turn, kind) -> the revision that holds the vector
         self._current_turn: Layered[str, str] = Layered()
         self._latest_facts: dict[str, Any] = {}  # what is remembered as the next change will find it
         self._known_turns: set[str] = set()
@@ -175,7 +157,9 @@ class State:
                 self._naming.add(told.head[TURN])
             case Promised(path, call, visibility):
                 self.promised.stage(path, (call, visibility), mark)
-            case Noticed() | FolderAdopted() | CallEnded():
+            case Noticed() | FolderAdopted() | CallEnded() | HostingWanted() | Hosted() | HostingWaived():
+                pass
+            case BlocksHidden() | BlocksShown() | Embedded():
                 pass  # nothing is decided on the strength of these before they are durable
 
     def drop(self) -> None:
@@ -277,7 +261,21 @@ class State:
                 happened.notices.append(notice)
                 if "name" in notice:
                     self.noticed.add((notice["code"], notice["name"]))
+                if notice["code"] == "kept_evicted":
+                    self._forget_kept(notice["path"], notice["sha256"])
                 self.log.add(Change(seq, "notice", notice["code"]))
+            case HostingWanted() | Hosted() | HostingWaived():
+                self._apply_hosting(seq, entry, happened)
+            case BlocksHidden(numbers) | BlocksShown(numbers):
+                self._apply_veil(seq, numbers, entry.replacement if isinstance(entry, BlocksHidden) else None, happened)
+            case BlockTold():
+                raise AssertionError("a block is applied from its head")
+            case _:
+                self._keep_in_mind(seq, entry)
+
+    def _keep_in_mind(self, seq: int, entry: FolderAdopted | Remembered | Promised | Answered | Embedded) -> None:
+        """What later decisions go by, and nobody is told of."""
+        match entry:
             case FolderAdopted(turn_id):
                 self.adopted.add(turn_id)
             case Remembered(facts):
@@ -292,8 +290,8 @@ class State:
                 self.answers.settle(request_id, entry, seq)
                 if len(self.answers.durable) > limits.ANSWERS_KEPT:
                     del self.answers.durable[next(iter(self.answers.durable))]
-            case BlockTold():
-                raise AssertionError("a block is applied from its head")
+            case Embedded(turn_id, kind):
+                self.vectors[turn_id, kind] = seq
 
     def _apply_turn(self, seq: int, entry: TurnBegun | TurnEnded, happened: Happened) -> None:
         turn_id = entry.turn_id
@@ -341,6 +339,45 @@ class State:
             if artifact.sid is None:
                 artifact.sid = self.pool.by_path(entry.fact.path)
         if artifact is not None and (logical := artifact.path.logical) is not None:
+            self._changed(seq, logical, artifact, happened)
+
+    def _forget_kept(self, physical: str, sha256: str) -> None:
+        artifact = self.artifact(parse_physical(physical))
+        if artifact is not None and artifact.fact is not None and artifact.fact.sha256 == sha256:
+            artifact.fact = replace(artifact.fact, kept=False)
+
+    def _apply_hosting(self, seq: int, entry: HostingWanted | Hosted | HostingWaived, happened: Happened) -> None:
+        if isinstance(entry, HostingWanted):
+            self.hosting[entry.path, entry.sha256] = None
+            return
+        self.hosting.pop((entry.path, entry.sha256), None)
+        if isinstance(entry, HostingWaived):
+            return
+        self.handles[entry.rn] = entry
+        self.contents[entry.sha256] = entry.key
+        self.keys.add(entry.key)
+        artifact = self.artifact(parse_physical(entry.path))
+        if artifact is not None and artifact.versions:
+            artifact.host(entry.sha256, {"hosted_uri": entry.hosted_uri, "rn": entry.rn, "key": entry.key})
+            self._changed(seq, str(artifact.path.logical), artifact, happened)
+
+    def _apply_veil(self, seq: int, numbers: Iterable[int], replacement: str | None, happened: Happened) -> None:
+        """Artifacts whose blocks are hidden, or shown again, say so; so does what the agent is known to see."""
+        chosen = set(numbers)
+        self.timeline.veil(chosen, replacement)
+        hidden = replacement is not None
+        for logical in {self.timeline.heads[number][PATH] for number in chosen}:
+            if hidden:
+                self.shown.pop(logical, None)
+            artifact = self.artifacts.get(logical)
+            if artifact is None or not artifact.versions:
+                continue
+            for version in artifact.versions:
+                if not chosen.isdisjoint(version.blocks.values()):
+                    version.hidden = hidden
+            newest = artifact.latest
+            if not hidden and newest.blocks.get("text") in chosen and newest.sha256 is not None:
+                self.shown[logical] = newest.sha256
             self._changed(seq, logical, artifact, happened)
 
     def _arrived(self, path: str) -> None:

@@ -12,18 +12,23 @@ from collections.abc import Iterable, Iterator, Sequence
 from sys import intern
 from typing import Any
 
-from sidecar.core.blocks import CALL, FLAGS, HIDDEN, MIME, PATH, SHOWN, TS, TURN, TYPE, Head
+from sidecar.core.blocks import CALL, FLAGS, HIDDEN, MIME, PATH, SHOWN, SUMMARY, TS, TURN, TYPE, Head
 
 
 class Timeline:
     """Blocks in the order they were told. A block's number is its place in `heads`."""
 
-    __slots__ = ("_by_path", "_by_turn", "heads", "seqs", "tools")
+    __slots__ = ("_by_path", "_by_turn", "heads", "kept_from", "seqs", "summary", "tools", "veilings", "veils")
 
     def __init__(self) -> None:
         self.heads: list[Head] = []
         self.seqs = array("q")
         self.tools: dict[str, str] = {}  # the call map: tool_call_id -> tool_id
+        # Blocks hidden since they were told, with what stands in their place, or shown again since (None).
+        self.veils: dict[int, str | None] = {}
+        self.veilings = array("q")  # the number of a block for every time that it was hidden or shown, in order
+        self.summary: int | None = None  # the latest summary: the agent sees it and what follows its cut
+        self.kept_from = 0  # the first block that the agent still sees as it is
         self._by_path: dict[str, int | array[int]] = {}
         self._by_turn: dict[str, array[int]] = {}
 
@@ -57,6 +62,8 @@ class Timeline:
                         known.append(number)
             if len(one) > 7 and call and "tool" in one[7]:
                 tools[call] = one[7]["tool"]
+            elif one[TYPE] == SUMMARY and not one[FLAGS] & SHOWN:
+                self._summarise(number, one[7].get("cut") if len(one) > 7 else None)
             number += 1
         self.seqs.extend(seqs)
 
@@ -73,10 +80,24 @@ class Timeline:
     def knows(self, turn_id: str) -> bool:
         return turn_id in self._by_turn
 
+    def _summarise(self, number: int, cut: int | None) -> None:
+        """A summary was told. One that does not say where the kept part begins stands for all that was before it."""
+        self.summary = number
+        self.kept_from = cut if cut is not None and cut <= number else number + 1
+
     @property
     def turns(self) -> tuple[str, ...]:
         """Every turn a block named, in order of its first block."""
         return tuple(self._by_turn)
+
+    def veil(self, numbers: Iterable[int], replacement: str | None) -> None:
+        """Hide these blocks from the agent behind a replacement, or with None show them again."""
+        for number in numbers:
+            self.veils[number] = replacement
+            self.veilings.append(number)
+            kind, turn, ts, mime, path, call, flags = self.heads[number]
+            flags = flags & ~HIDDEN if replacement is None else flags | HIDDEN
+            self.heads[number] = (kind, turn, ts, mime, path, call, flags)
 
     def since_revision(self, revision: int) -> Iterator[tuple[int, int]]:
         """`(revision, number)` of every block told after that revision."""
@@ -91,6 +112,13 @@ class Timeline:
     def visible(self, path: str) -> tuple[int, ...]:
         """The blocks at the path that the agent sees."""
         return tuple(number for number in self.at(path) if not self.heads[number][FLAGS] & HIDDEN)
+
+    def in_view(self, path: str) -> bool:
+        """Whether the agent sees the newest block at the path: it is neither hidden nor left to a summary."""
+        numbers = self.at(path)
+        if not numbers or self.heads[numbers[-1]][FLAGS] & HIDDEN:
+            return False
+        return numbers[-1] >= self.kept_from or numbers[-1] == self.summary
 
     def told(self, path: str) -> dict[str, Any] | None:
         """What is known of the blocks at a path that is no file: the newest gives the answer."""

@@ -11,23 +11,35 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any
 
+from sidecar.attaching import Attaching
+from sidecar.calls import Calls
+from sidecar.compacting import Compacting
 from sidecar.core import limits
 from sidecar.core.blocks import iso
 from sidecar.core.entries import FolderAdopted, Remembered
 from sidecar.core.errors import JournalUnavailable, Refusal
+from sidecar.hiding import Hiding
+from sidecar.hosting import Hosting
 from sidecar.keeping import Keeper
+from sidecar.landing import Landing
+from sidecar.linking import Links
 from sidecar.looking import Looker
+from sidecar.patches import Patches
+from sidecar.ports import Store
 from sidecar.reading import Reader
 from sidecar.rehost import Rehoster
+from sidecar.rendering import Rendering
 from sidecar.server.caller import Caller
 from sidecar.services import Services
 from sidecar.stores.bell import Bell
 from sidecar.stores.blobs import Blobs
 from sidecar.stores.journal import Journal
+from sidecar.stores.location import StoreSettings
 from sidecar.stores.outdir import OutDir
 from sidecar.turns import Turns
 from sidecar.views import Views, read_foreign
 from sidecar.workspace import Workspace
+from sidecar.writing import Writing
 
 log = logging.getLogger("sidecar.daemon")
 
@@ -42,12 +54,21 @@ class Wanted:
     eligible: tuple[str, ...]
     trust_timeline: bool
     identity: dict[str, str]
+    attach_roots: tuple[str, ...] = ()
+    object_store: StoreSettings | None = None
 
 
 class Assembly:
     """One workspace, awake: its state, its eyes, its keeping, and the services over them."""
 
-    def __init__(self, wanted: Wanted, *, journal: Journal, clients: Callable[[], list[dict[str, Any]]]) -> None:
+    def __init__(
+        self,
+        wanted: Wanted,
+        *,
+        journal: Journal,
+        clients: Callable[[], list[dict[str, Any]]],
+        store: Store | None = None,
+    ) -> None:
         self._wanted = wanted
         self._began = time.monotonic()
         self.workspace = workspace = Workspace(journal)
@@ -58,19 +79,32 @@ class Assembly:
         looker.on_folders = self.bell.set_folders
         looker.on_overlooked = self.bell.overlooked
         self.views = Views(workspace, looker, self.outdir)
-        self.keeper = Keeper(workspace, looker, blobs, keep_bytes=wanted.keep_bytes)
-        rehoster = Rehoster(workspace, looker, self.outdir, blobs)
+        self.hosting = hosting = Hosting(workspace, looker, self.outdir, blobs, store)
+        self.keeper = Keeper(workspace, looker, blobs, hosting, keep_bytes=wanted.keep_bytes)
+        rehoster = Rehoster(workspace, looker, self.outdir, blobs, hosting)
         reader = Reader(workspace, looker, rehoster, self.outdir)
+        calls = Calls(workspace, looker, reader, hosting, eligible=wanted.eligible)
+        rendering = Rendering(workspace, looker)
+        landing = Landing(workspace, looker, self.outdir, blobs, hosting, eligible=wanted.eligible)
         self.services = Services(
             workspace=workspace,
             looker=looker,
             outdir=self.outdir,
             rehoster=rehoster,
             reader=reader,
-            turns=Turns(workspace, looker, reader, eligible=wanted.eligible),
+            turns=Turns(workspace, looker, reader, self.outdir, calls, hosting, eligible=wanted.eligible),
+            calls=calls,
+            attaching=Attaching(looker, self.outdir, blobs, [OutDir(root) for root in wanted.attach_roots]),
             views=self.views,
             watch_state=self._watch_state,
-            store_state=lambda: {"state": "unset", "kind": "none"},
+            hosting=hosting,
+            links=Links(workspace, hosting, rehoster, self.outdir),
+            landing=landing,
+            writing=Writing(workspace, looker, landing),
+            patches=Patches(workspace, looker, rehoster, self.outdir, landing),
+            hiding=Hiding(workspace, looker),
+            rendering=rendering,
+            compacting=Compacting(workspace, looker, rendering),
             clients=clients,
             uptime=lambda: time.monotonic() - self._began,
         )
@@ -78,6 +112,7 @@ class Assembly:
     def load(self) -> int:
         """Take in the journal; what was loaded is not worth the collector's time again. Answers the records."""
         count = self.workspace.load()
+        self.hosting.take_stock()
         gc.collect()
         gc.freeze()
         return count
@@ -100,7 +135,7 @@ class Assembly:
 
     def tasks(self) -> list[Coroutine[Any, Any, None]]:
         """Everything that runs for as long as the daemon does, beside the looks."""
-        return [self.bell.run(), self.views.run(), self.keeper.run(), self._reconcile()]
+        return [self.bell.run(), self.views.run(), self.keeper.run(), self.hosting.run(), self._reconcile()]
 
     async def close(self) -> None:
         """Write the view once more, bring kept bytes to the disk, and take no more changes."""

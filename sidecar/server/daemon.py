@@ -140,8 +140,15 @@ class _Life:
 
     async def _serve(self, journal: Journal) -> None:
         from sidecar.server.assembly import Assembly
+        from sidecar.stores.objects import open_configured
 
-        self._assembly = assembly = Assembly(self._wanted, journal=journal, clients=lambda: self._telling.clients())
+        where = self._wanted.object_store
+        self._assembly = assembly = Assembly(
+            self._wanted,
+            journal=journal,
+            clients=lambda: self._telling.clients(),
+            store=open_configured(where) if where is not None else None,
+        )
         records = assembly.load()
         if journal.damage is not None:
             log.error("the journal was damaged: %s", journal.damage)
@@ -235,8 +242,9 @@ class _Life:
 
     def _end_when_idle(self) -> None:
         self._idle = None
-        if self._assembly.workspace.open_calls or self._assembly.workspace.busy:
-            self._note_clients()  # an open call may still produce files; look again later
+        workspace = self._assembly.workspace
+        if workspace.open_calls or workspace.busy or self._assembly.hosting.busy:
+            self._note_clients()  # an open call may still produce files, an upload may still end; look again later
         else:
             self._end(OK, f"nobody came for {self._serving.idle_exit:g} seconds")
 

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from sidecar.core.blocks import PATH, TURN, TYPE
+from sidecar.core.happened import Happened
 from sidecar.core.paths import parse_physical
-from sidecar.core.state import Happened
 from sidecar.reading import Reader
 from sidecar.server.methods.seeing import may_see, rows_for, sees_block, sees_path
 from sidecar.server.service import Guest

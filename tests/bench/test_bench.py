@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from tests.bench.__main__ import FIGURES, GROUPS, MARK, measured
 from tests.bench.figures import TINY, AtLeast, AtMost, Figure, per_second, seconds, table
+from tests.radosgw import PACKAGES
 
 
 @pytest.mark.parametrize("name", GROUPS)
 def test_every_group_measures_what_it_names(name: str) -> None:
     figures = measured([name], TINY)
+    if name == "hosting" and not figures and os.environ.get("CI") != "true":
+        pytest.skip(f"radosgw is not installed: {PACKAGES}")
     assert figures
     assert all(figure.pairs for figure in figures)
     assert len({(figure.name, figure.rival) for figure in figures}) == len(figures)

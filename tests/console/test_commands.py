@@ -129,6 +129,18 @@ def test_sources_are_listed_all_or_by_selector(workspace: Workspace, run: Run) -
     assert [row["sid"] for row in rows] == [2]
 
 
+@pytest.mark.rule("cli.people-get-tables-programs-get-json")
+def test_render_prints_what_the_agent_sees(workspace: Workspace, run: Run) -> None:
+    runtime = workspace.connect("runtime")
+    runtime.call("turn/begin", {"turn_id": "turn_1", "prompt": "bell \x07 and\na new line"})
+    code, out, _ = run(workspace, "render")
+    assert code == 0
+    assert "[USER MESSAGE]\n" in out
+    assert "bell \\x07 and\na new line\n\nSOURCES POOL (0 sources)\n" in out
+    shown = json.loads(run(workspace, "render", "--json")[1])
+    assert [message["type"] for message in shown["messages"]] == ["text"] * 3
+
+
 def test_sync_says_what_is_new(workspace: Workspace, run: Run) -> None:
     with_files(workspace)
     code, out, _ = run(workspace, "sync")

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,6 +15,7 @@ import pytest
 from sidecar.__main__ import main
 from sidecar.console import doctor
 from tests.daemon_process import Workspace, eventually
+from tests.radosgw import Radosgw
 
 pytestmark = pytest.mark.rule("cli.doctor-checks-the-surroundings")
 
@@ -134,3 +137,65 @@ def test_people_get_two_tables(place: Workspace, capsys: pytest.CaptureFixture[s
 def test_the_file_system_is_that_of_the_longest_mount_point(tmp_path: Path) -> None:
     kind, _, point = doctor._file_system("/proc/self").partition(" at ")
     assert (kind, point) == ("proc", "/proc")
+
+
+# The store --------------------------------------------------------------------------------------------------------
+
+
+def test_a_store_that_is_yet_to_be_made_is_not_made_by_a_look(place: Workspace, examine: Examine) -> None:
+    ((state, detail),) = findings(examine(place)[1], "store")
+    assert (state, detail) == ("ok", f"{place.state_dir}/store, made by the first daemon")
+    assert not place.state_dir.exists()
+
+
+def test_no_store_is_as_good(place: Workspace, examine: Examine) -> None:
+    code, told = examine(place, "--store", "none")
+    assert (code, findings(told, "store")) == (0, [("ok", "none: files are kept here and not hosted")])
+
+
+def test_a_folder_is_tried_and_left_as_it_was(place: Workspace, examine: Examine) -> None:
+    store = place.folder / "hosted"
+    store.mkdir()
+    code, told = examine(place, "--store", str(store))
+    ((state, detail),) = findings(told, "store")
+    assert (code, state) == (0, "ok")
+    assert detail.startswith(f"{store} can: read back what was put, read from the middle, ")
+    assert list(store.iterdir()) == []
+
+
+def test_a_folder_that_is_none_is_a_failure_with_a_hint(place: Workspace, examine: Examine) -> None:
+    (place.folder / "file").write_bytes(b"")
+    code, told = examine(place, "--store", str(place.folder / "file"))
+    ((state, detail),) = findings(told, "store")
+    assert (code, state) == (69, "fail")
+    assert "unreachable: the store's folder is not there" in detail
+
+
+def test_a_bucket_is_tried(place: Workspace, examine: Examine, s3: Radosgw, bucket: str) -> None:
+    words = ("--store", f"s3://{bucket}/x", "--store-endpoint-url", s3.https, "--store-ca-bundle", s3.ca_bundle)
+    code, told = examine(place, *words)
+    ((state, detail),) = findings(told, "store")
+    assert (code, state) == (0, "ok")
+    assert detail == (
+        f"s3://{bucket}/x can: read back what was put, read from the middle, refuse a second create, "
+        "does not check hashes, sign links, conditional writes by unquoted ETag"
+    )
+
+
+def test_a_bucket_that_is_not_there_is_a_failure_with_a_hint(place: Workspace, examine: Examine, s3: Radosgw) -> None:
+    code, told = examine(place, "--store", "s3://no-such-bucket", "--store-endpoint-url", s3.http)
+    assert code == 69
+    assert findings(told, "store") == [
+        ("fail", "s3://no-such-bucket: no_bucket: there is no such bucket: make it, or change --store (NoSuchBucket)")
+    ]
+
+
+def test_a_store_that_hangs_is_left_behind(place: Workspace, examine: Examine, monkeypatch: pytest.MonkeyPatch) -> None:
+    hanging = threading.Event()
+    store = place.folder / "hosted"
+    store.mkdir()
+    monkeypatch.setattr(doctor, "STORE_SECONDS", 0.05)
+    monkeypatch.setattr(doctor, "open_configured", lambda settings: SimpleNamespace(probe=hanging.wait))
+    code, told = examine(place, "--store", str(store))
+    hanging.set()
+    assert (code, findings(told, "store")) == (69, [("fail", f"{store}: timed_out: no answer within 0.05 seconds")])

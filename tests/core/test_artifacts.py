@@ -172,6 +172,31 @@ def v(origin: str, call: str | None, text: str | None) -> tuple[str, str | None,
             Story().content("a", "tc_1").content("b", "tc_2").see("a").see_again("tc_3"),
             [v("both", "tc_1", "a"), v("told", "tc_2", "b")],
         ),
+        # A call may write one file twice, and what it wrote may be changed before it ends.
+        (
+            Story()
+            .digest("tc_1", sha256=sha("a"))
+            .content("a", "tc_1")
+            .see("a", "tc_1")
+            .digest("tc_1", sha256=sha("b"))
+            .content("b", "tc_1")
+            .see("b", "tc_1"),
+            [v("both", "tc_1", "a"), v("both", "tc_1", "b")],
+        ),
+        (
+            Story()
+            .digest("tc_1", sha256=sha("a"))
+            .content("a", "tc_1")
+            .see("a", "tc_1")
+            .see("b", "tc_1")
+            .digest("tc_1", sha256=sha("b"))
+            .content("b", "tc_1"),
+            [v("both", "tc_1", "a"), v("both", "tc_1", "b")],
+        ),
+        (
+            Story().digest("tc_1", sha256=sha("a")).content("a", "tc_1").digest("tc_1", sha256=sha("a")),
+            [v("told", "tc_1", "a")],
+        ),
         # What was registered while somebody still wrote to it becomes whole when it is closed.
         (Story().see("half", sha256=None, incomplete=True).see("whole"), [v("seen", None, "whole")]),
     ],
@@ -308,6 +333,9 @@ def test_an_attachment_without_metadata_is_a_file() -> None:
         (Story().see("a"), "file"),
         (Story().block(path=PATH, base64="QUJD", mime="image/png"), "file"),
         (Story().digest("tc_1", kind="display").content("a", "tc_1").see("a"), "display"),
+        (Story().digest("tc_1", kind="display").content("a", "tc_1").see("b"), "display"),
+        (Story().digest("tc_1", kind="display").content("a", "tc_1").see("b").digest("tc_2", kind="file"), "file"),
+        (Story().content("a").see("b"), "file"),
     ],
 )
 def test_the_kind_is_told_or_follows_from_what_is_there(story: Story, kind: str) -> None:

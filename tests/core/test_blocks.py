@@ -15,6 +15,7 @@ from sidecar.core.blocks import (
     FLAGS,
     HIDDEN,
     HOSTING,
+    INTERNAL,
     LEVELS,
     MIME,
     PATH,
@@ -145,6 +146,20 @@ def test_hidden_is_read_in_both_places_and_written_in_meta(block: dict[str, Any]
 
 def test_a_copy_that_a_read_showed_is_marked() -> None:
     assert told(meta={"rel": "read"}).head[FLAGS] == SHOWN
+
+
+def test_a_file_does_not_describe_itself() -> None:
+    text = orjson.dumps({"artifact_path": FILE, "visibility": "external", "sha256": "x"}).decode()
+    block = {"type": "react.tool.result", "mime": "application/json", "path": FILE, "text": text}
+    assert digest_in(block) is not None
+    assert digest_in({**block, "meta": {"digest": "{}"}}) is None
+
+
+def test_a_block_may_say_itself_that_it_is_internal() -> None:
+    assert told(text="words", meta={"visibility": "internal"}).head[FLAGS] == INTERNAL
+    call = told(type="react.tool.call", text='{"tool_id": "t"}', meta={"visibility": "internal"})
+    assert call.head[FLAGS] == INTERNAL
+    assert told(text="words", meta={"visibility": "external"}).head[FLAGS] == 0
 
 
 @pytest.mark.parametrize(

@@ -287,6 +287,16 @@ def test_a_stream_cut_anywhere_says_what_the_whole_says(mime: str, text: str, si
     assert streamed(text, mime, [1] * len(text)) == (whole.text, whole.sources_used, whole.unresolved)
 
 
+@pytest.mark.parametrize("mime", MIMES)
+@settings(deadline=None)
+@given(text=texts, piece=st.integers(1, 12))
+def test_a_text_that_is_read_in_pieces_cites_what_the_whole_cites(mime: str, text: str, piece: int) -> None:
+    whole = extract(text, mime, POOL.sids)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("sidecar.core.citations.PIECE_CHARS", piece)
+        assert extract(text, mime, POOL.sids) == whole
+
+
 @pytest.mark.rule("citations.stream-equals-batch")
 @pytest.mark.parametrize("mime", MIMES[:2])
 @pytest.mark.parametrize("size", [1, 7, 4096])

@@ -13,13 +13,19 @@ from sidecar.core.artifacts import Visibility
 from sidecar.core.blocks import Defaults, tell
 from sidecar.core.entries import (
     Answered,
+    BlocksHidden,
+    BlocksShown,
     BlockTold,
     CallBegun,
     CallEnded,
+    Embedded,
     Entry,
     FileGone,
     FileSeen,
     FolderAdopted,
+    Hosted,
+    HostingWaived,
+    HostingWanted,
     Noticed,
     Promised,
     Remembered,
@@ -39,6 +45,8 @@ KEY = st.builds(
 )
 FACT = st.builds(FileFact, TEXT, KEY, st.none() | TEXT, TEXT, st.booleans(), st.booleans())
 
+NUMBERS = st.lists(st.integers(0, 2**40), max_size=4).map(tuple)
+
 ENTRIES: dict[type[Any], st.SearchStrategy[Any]] = {
     SourceSet: st.builds(SourceSet, OBJECT),
     FileSeen: st.builds(FileSeen, FACT, TIME, TEXT, st.sampled_from(get_args(Visibility))),
@@ -52,6 +60,12 @@ ENTRIES: dict[type[Any], st.SearchStrategy[Any]] = {
     Remembered: st.builds(Remembered, OBJECT),
     Promised: st.builds(Promised, TEXT, TEXT, st.sampled_from(["external", "internal"])),
     Answered: st.builds(Answered, TEXT, TEXT, OBJECT),
+    HostingWanted: st.builds(HostingWanted, TEXT, TEXT),
+    Hosted: st.builds(Hosted, TEXT, TEXT, TEXT, TEXT, TEXT),
+    HostingWaived: st.builds(HostingWaived, TEXT, TEXT, TEXT),
+    BlocksHidden: st.builds(BlocksHidden, NUMBERS, TEXT),
+    BlocksShown: st.builds(BlocksShown, NUMBERS),
+    Embedded: st.builds(Embedded, TEXT, TEXT, st.lists(st.floats(-1, 1), max_size=4).map(tuple)),
 }
 
 
@@ -78,6 +92,12 @@ def test_every_kind_has_a_name_of_its_own() -> None:
         SourceSet({}),
         FileSeen(FileFact("a", key, None, "a/b"), 0.0, "", "external"),
         FileGone("a"),
+        HostingWanted("a", "b"),
+        Hosted("a", "b", "c", "d", "e"),
+        HostingWaived("a", "b", "c"),
+        BlocksHidden((1,), "a"),
+        BlocksShown((1,)),
+        Embedded("a", "b", (0.5,)),
         TurnBegun("t", 0.0, ""),
         TurnEnded("t", 0.0, ""),
         CallBegun("c", "t", "tool", 0.0),

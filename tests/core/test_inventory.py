@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sidecar.core.inventory import News, StatKey, Survey, admit, news
+from sidecar.core.inventory import News, StatKey, Survey, admit, news, sort_out
 
 
 def key(mtime: int, size: int = 1) -> StatKey:
@@ -51,3 +51,21 @@ def test_taking_in_the_news_makes_known_what_is_there(there: dict[str, StatKey],
 )
 def test_what_is_known_needs_no_room(room: int, admitted: tuple[str, ...], left_out: int) -> None:
     assert admit(["old", "a", "b", "c"], {"old"}, room) == (admitted, left_out)
+
+
+def test_a_survey_is_sorted_out_into_what_is_a_turns_and_what_has_no_name() -> None:
+    key = StatKey(1, 2, 3, 4, 5)
+    names = [
+        "turn_1/files/a.txt",
+        "turn_1/attachments/b/c.txt",
+        "turn_1/elsewhere/d.txt",
+        "other/files/e.txt",
+        "logs/f.txt",
+        "turn_2.files/g.txt",
+        "h.txt",
+    ]
+    survey = Survey("", dict.fromkeys(names, key), ("", "turn_1", "turn_1/files", "other", "logs"))
+    found = sort_out(survey, lambda folder: folder.startswith("turn_"))
+    assert sorted(found.survey.files) == ["turn_1/attachments/b/c.txt", "turn_1/files/a.txt"]
+    assert found.survey.folders == ("", "turn_1", "turn_1/files")
+    assert found.ambiguous == ("turn_2.files/g.txt",)

@@ -20,7 +20,6 @@ from sidecar.core.paths import (
     MessagePath,
     Path,
     PoolPath,
-    Rewritten,
     SummaryPath,
     is_call_id,
     is_turn_id,
@@ -306,11 +305,7 @@ def test_a_file_in_a_turn_cannot_be_built_as_a_generic_one() -> None:
 def check_rewrite(rows: list[tuple[str, str, bool]]) -> None:
     """Each row: a write target, the physical path it comes to in `turn_9`, whether that is a real rewrite."""
     got = [rewrite(text, current_turn="turn_9") for text, _, _ in rows]
-    assert got == [
-        Rewritten(FilePath("turn_9", "files", physical.removeprefix("turn_9/files/")), text, rewritten)
-        for text, physical, rewritten in rows
-    ]
-    assert [result.path.physical for result in got] == [physical for _, physical, _ in rows]
+    assert [(one.original, one.path.physical, one.rewritten) for one in got] == rows
 
 
 @pytest.mark.rule("rewrite.bare-names-mean-the-current-turn")
@@ -365,6 +360,17 @@ def test_the_older_word_for_the_open_turn_is_taken_and_never_answered() -> None:
             ("fi:current_turn.user.attachments/a.png", "turn_9/files/a.png", True),
         ]
     )
+
+
+def test_a_rewritten_target_remembers_what_the_text_itself_named() -> None:
+    rows = [
+        ("turn_1/attachments/a.png", "turn_1/attachments/a.png"),
+        ("fi:turn_1.files/a.md", "turn_1/files/a.md"),
+        ("fi:current_turn.user.attachments/a.png", "turn_9/attachments/a.png"),
+        ("a.md", "turn_9/files/a.md"),
+        ("files/a.md", "turn_9/files/a.md"),
+    ]
+    assert [(text, rewrite(text, current_turn="turn_9").source.physical) for text, _ in rows] == rows
 
 
 def test_files_outside_every_turn_are_no_write_targets() -> None:

@@ -59,7 +59,9 @@ class World:
     def settle(self, call: str, *wanted: tuple[str, Visibility]) -> list[Entry]:
         self.clock += 1
         produced = [(self.artifacts.at(parse_physical(path)), visibility) for path, visibility in wanted]
-        return self.apply(settle(produced, call=call, pool=self.pool, eligible=ELIGIBLE, ts=self.clock))
+        return self.apply(
+            settle(produced, call=call, artifacts=self.artifacts, pool=self.pool, eligible=ELIGIBLE, ts=self.clock)
+        )
 
     def seen(self, path: str = A) -> tuple[str, str, str]:
         """Visibility, owner of what is pending, and call of the latest version."""

@@ -6,8 +6,9 @@ import pytest
 
 from sidecar.core.blocks import Defaults, tell
 from sidecar.core.entries import BlockTold, CallBegun, CallEnded, Entry, FileGone, FileSeen, SourceSet, TurnBegun
+from sidecar.core.happened import Happened
 from sidecar.core.inventory import FileFact, StatKey
-from sidecar.core.state import Happened, State
+from sidecar.core.state import State
 
 PATH = "turn_1/files/a.txt"
 

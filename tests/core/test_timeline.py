@@ -110,6 +110,55 @@ def test_copies_that_a_read_showed_are_no_versions() -> None:
     assert timeline({"path": PROMPT, "meta": {"rel": "read"}}).told(PROMPT) is None
 
 
+SUMMARY_BLOCK = {"type": "conv.range.summary", "path": "su:turn_1.conv.range.summary"}
+
+
+@pytest.mark.rule("render.slices-from-the-latest-summary")
+@pytest.mark.parametrize(
+    ("blocks", "summary", "kept_from"),
+    [
+        ([{}, {}], None, 0),
+        ([{}, {}, {**SUMMARY_BLOCK, "meta": {"cut": 1}}], 2, 1),
+        ([{}, {}, {**SUMMARY_BLOCK, "meta": {"cut": 1}}, {}, {**SUMMARY_BLOCK, "meta": {"cut": 3}}], 4, 3),
+        ([{}, SUMMARY_BLOCK, {}], 1, 2),
+        ([{}, {**SUMMARY_BLOCK, "meta": {"cut": 7}}, {}], 1, 2),
+        ([{}, {**SUMMARY_BLOCK, "meta": {"cut": True}}, {}], 1, 2),
+        ([{}, {**SUMMARY_BLOCK, "meta": {"cut": -1}}, {}], 1, 2),
+        ([{}, {**SUMMARY_BLOCK, "meta": {"cut": 1, "rel": "read"}}], None, 0),
+    ],
+    ids=["none", "cut", "latest", "no cut", "cut ahead", "no number", "negative", "a copy"],
+)
+def test_the_latest_summary_says_where_the_kept_part_begins(
+    blocks: list[dict[str, Any]], summary: int | None, kept_from: int
+) -> None:
+    made = timeline(*blocks)
+    assert (made.summary, made.kept_from) == (summary, kept_from)
+
+
+def test_a_summary_that_an_older_journal_holds_stands_for_all_before_it() -> None:
+    made = Timeline()
+    heads = [tell({"type": kind}, Defaults("turn_1", 1.0)).head for kind in ("note", "conv.range.summary", "note")]
+    made.extend(range(3), heads)
+    assert (made.summary, made.kept_from) == (1, 2)
+
+
+def test_what_is_left_to_a_summary_is_not_in_view() -> None:
+    made = timeline({"path": PROMPT}, {"path": "ar:turn_1.x"}, {**SUMMARY_BLOCK, "meta": {"cut": 1}})
+    assert not made.in_view(PROMPT)
+    assert made.in_view("ar:turn_1.x")
+    assert made.in_view(SUMMARY_BLOCK["path"])
+    assert not made.in_view("ar:turn_1.y")
+
+
+def test_what_is_hidden_is_not_in_view_until_it_is_shown_again() -> None:
+    made = timeline({"path": PROMPT})
+    made.veil([0], "HIDDEN")
+    assert not made.in_view(PROMPT)
+    made.veil([0], None)
+    assert made.in_view(PROMPT)
+    assert list(made.veilings) == [0, 0]
+
+
 @given(st.lists(st.tuples(st.sampled_from(["a", "b", "c"]), st.sampled_from([None, "x", "y"]))))
 def test_every_block_is_in_the_index_exactly_once(told: list[tuple[str, str | None]]) -> None:
     paths = [f"ar:{turn}.{tail}" if tail else None for turn, tail in told]

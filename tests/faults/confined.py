@@ -71,6 +71,21 @@ def with_tiny_state(folder: Path, *, size: str) -> ConfinedWorkspace:
     return ConfinedWorkspace(folder, namespace=_MOUNTS, before=before)
 
 
+def with_tiny_out_dir(folder: Path, *, size: str) -> ConfinedWorkspace:
+    """Its OUT_DIR is a disk of `size` in the daemon's own eyes: see `seen_by_the_daemon`."""
+    out = folder / "out"
+    out.mkdir(parents=True)
+    before = f'mount -t tmpfs -o size={size} none "{out}" && exec "$@"'
+    return ConfinedWorkspace(folder, namespace=_MOUNTS, before=before)
+
+
+def seen_by_the_daemon(workspace: Workspace) -> dict[str, int]:
+    """Every file in OUT_DIR as the daemon has it mounted, hidden ones included, with its size."""
+    assert workspace.daemon is not None
+    root = Path(f"/proc/{workspace.daemon.pid}/root{workspace.out_dir}")
+    return {str(path.relative_to(root)): path.stat().st_size for path in root.rglob("*") if path.is_file()}
+
+
 def resize(workspace: Workspace, size: str) -> None:
     """Give the disk of the state folder another size while the daemon runs."""
     assert workspace.daemon is not None

@@ -104,5 +104,5 @@ async def test_what_is_about_to_be_settled_is_the_newest_state(tmp_path: Path) -
         newer = replace(pending.fact, sha256="0" * 64)
         inside.workspace.stage(FileSeen(newer, 0.0, "tc_1", "pending"))
         assert pending.sha256() != newer.sha256, "it is on its way, and no reader sees it yet"
-        await inside.assembly.services.turns.files_have_arrived()
+        await inside.assembly.services.calls.files_have_arrived()
         assert pending.sha256() == newer.sha256

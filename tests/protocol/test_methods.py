@@ -18,6 +18,7 @@ ASKED_BY = {
     "workspace/sync": "RWXE",
     "workspace/changes": "RWXE",
     "turn/begin": "R",
+    "turn/end": "R",
     "call/begin": "R",
     "call/end": "R",
     "artifact/resolve": "RWXE",
@@ -26,6 +27,10 @@ ASKED_BY = {
     "artifact/read": "RWXE",
     "artifact/fetch": "RWXE",
     "artifact/rehost": "RWX",
+    "artifact/write": "RW",
+    "artifact/patch": "RW",
+    "artifact/hide": "R",
+    "artifact/link": "RE",
     "artifact/search": "RWXE",
     "sources/merge": "RW",
     "sources/list": "RWXE",
@@ -35,11 +40,27 @@ ASKED_BY = {
     "citations/stream": "RWXE",
     "timeline/append": "R",
     "timeline/blocks": "RE",
+    "timeline/announce": "R",
+    "timeline/render": "RE",
+    "timeline/plan_compaction": "R",
+    "timeline/compact": "R",
     "timeline/flush": "R",
 }
 LETTERS = {"R": "runtime", "W": "renderer", "X": "exec", "E": "editor"}
-CHANGING = {"turn/begin", "call/begin", "call/end", "artifact/read", "sources/merge", "timeline/append"}
-LONG = {"workspace/sync", "artifact/rehost", "artifact/search", "timeline/flush"}
+CHANGING = {
+    "turn/begin",
+    "turn/end",
+    "call/begin",
+    "call/end",
+    "artifact/read",
+    "artifact/write",
+    "artifact/patch",
+    "artifact/hide",
+    "sources/merge",
+    "timeline/append",
+    "timeline/compact",
+}
+LONG = {"turn/begin", "turn/end", "workspace/sync", "artifact/rehost", "artifact/search", "timeline/flush"}
 
 
 def test_these_methods_are_declared_and_no_others() -> None:
@@ -65,7 +86,7 @@ def test_it_is_told_in_one_sentence(row: object) -> None:
 
 @pytest.mark.parametrize("method", [*REQUESTS, *EVENTS])
 def test_its_name_is_noun_and_verb(method: str) -> None:
-    assert re.fullmatch(r"[a-z]+/[a-z]+", method)
+    assert re.fullmatch(r"[a-z]+/[a-z]+(_[a-z]+)*", method)
 
 
 @pytest.mark.parametrize("method", REQUESTS)

@@ -16,6 +16,7 @@ import orjson
 
 from protocol.methods import REQUESTS
 from sidecar.core.errors import Refusal
+from sidecar.ports import Store
 from sidecar.server.assembly import Assembly, Wanted
 from sidecar.server.caller import Caller, Client, Peer
 from sidecar.server.methods import handlers
@@ -78,8 +79,13 @@ ROLES = ("runtime", "renderer", "exec", "editor")
 
 
 @asynccontextmanager
-async def awake(folder: Path, *, trust_timeline: bool = False, keep_bytes: int = 2**30) -> AsyncIterator[Inside]:
-    """A workspace under `folder`, looked at on request only: without a bell nothing happens behind a test's back."""
+async def awake(
+    folder: Path, *, trust_timeline: bool = False, keep_bytes: int = 2**30, store: Store | None = None
+) -> AsyncIterator[Inside]:
+    """A workspace under `folder`, looked at on request only: without a bell nothing happens behind a test's back.
+
+    With a store what is to be hosted is hosted.
+    """
     (folder / "out").mkdir(exist_ok=True)
     loop = asyncio.get_running_loop()
     journal = Journal.open(str(folder / "state"), post=loop.call_soon_threadsafe)
@@ -91,14 +97,16 @@ async def awake(folder: Path, *, trust_timeline: bool = False, keep_bytes: int =
         trust_timeline=trust_timeline,
         identity={},
     )
-    assembly = Assembly(wanted, journal=journal, clients=list)
+    assembly = Assembly(wanted, journal=journal, clients=list, store=store)
     assembly.load()
-    looking = asyncio.create_task(assembly.looker.run())
+    running = [asyncio.create_task(assembly.looker.run())]
     try:
         await assembly.open()
+        running += [asyncio.create_task(assembly.hosting.run())] if store is not None else []
         yield Inside(folder, assembly)
     finally:
         await assembly.close()
-        looking.cancel()
-        await asyncio.gather(looking, return_exceptions=True)
+        for task in running:
+            task.cancel()
+        await asyncio.gather(*running, return_exceptions=True)
         await asyncio.to_thread(journal.close)

@@ -76,6 +76,7 @@ def test_the_session_runs_as_shown(workspace: Workspace, tmp_path: Path) -> None
     here = os.pathsep.join([str(PROJECT), str(PROJECT / "clients/python")])
     environment = {**os.environ, "OUT_DIR": str(workspace.out_dir), "PYTHONPATH": here}
     environment["ARTIFACT_SIDECAR_SOCKET"] = str(workspace.socket("exec"))
+    environment["ARTIFACT_SIDECAR_SOCKET_DIR"] = str(workspace.socket_dir)  # where the loop's door finds the daemon
     assert programs_with_output()
     for program, shown in programs_with_output():
         script = tmp_path / "session.py"

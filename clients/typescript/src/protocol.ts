@@ -2,6 +2,16 @@
 
 export const PROTOCOL_VERSION = "1.0";
 
+/** What the agent is to see behind its timeline until something else is announced. */
+export interface AnnounceParams {
+  /** The blocks, in order, at most 1 MiB together; they replace the former ones. None takes all away. */
+  blocks: Array<Block>;
+}
+
+/** It is announced. Nothing was written down: after a restart of the daemon nothing is announced. */
+export interface AnnounceResult {
+}
+
 /** Blocks to append, all or none. */
 export interface AppendParams {
   /** Makes the request safe to repeat: the same id with equal params answers the first result again, with other params it is refused as `stale`. */
@@ -90,6 +100,36 @@ export interface ArtifactsChanged {
   artifacts: Array<Artifact>;
   /** The revision that holds them. */
   revision: number;
+}
+
+/** What the user attached, with its content in exactly one of `path`, `base64` and `text`. */
+export interface AttachmentGiven {
+  /** Its name below `<turn>/attachments/`. A second one of a name becomes `name-2.ext`. */
+  name: string;
+  /** Its media type; by the daemon's own table if not given. */
+  mime?: string;
+  /** A file below OUT_DIR, or an absolute path below a folder of `--attach-root`. */
+  path?: string;
+  /** Its bytes. */
+  base64?: string;
+  /** Its text. */
+  text?: string;
+  /** What it is, in a few words. */
+  summary?: string;
+}
+
+/** An attachment that lies in OUT_DIR. */
+export interface AttachmentLaid {
+  /** Its canonical logical path. */
+  artifact_path: string;
+  /** Where it is, relative to OUT_DIR. */
+  physical_path: string;
+  /** Its media type. */
+  mime: string;
+  /** Its size. */
+  size_bytes: number;
+  /** Its number in the sources pool, if it is citable. */
+  sid?: number;
 }
 
 /** One entry of the timeline. Fields not named here are kept as they were told; null means absent. */
@@ -235,6 +275,46 @@ export interface ChangesResult {
 
 export type Channel = "canvas" | "timeline_text" | "internal";
 
+/** A summary in place of the blocks before a cut. They are no longer rendered, and still resolve. */
+export interface CompactParams {
+  /** Makes the request safe to repeat: the same id with equal params answers the first result again, with other params it is refused as `stale`. */
+  request_id?: string;
+  /** The first block that stays: a prompt, a completion, a call or a header after the present cut. */
+  cut: number;
+  /** The summary, which the caller brings. */
+  summary: string;
+  /** A vector for it, which the caller brings as well. */
+  embedding?: Array<number>;
+}
+
+/** The summary is durable; rendering begins with it from now on. */
+export interface CompactResult {
+  /** Its path, `su:<last covered turn>.conv.range.summary`. */
+  path: string;
+  /** The first block that stays as it is. */
+  cut: number;
+  /** Artifacts it does not name, and paths in it that lead nowhere. */
+  notices: Array<Notice>;
+}
+
+/** What a summary has to keep in mind. */
+export interface CompactionDigest {
+  /** The digest of every artifact that the blocks to cut tell of, without hosting fields. */
+  artifacts: Array<{ [key: string]: unknown }>;
+  /** The results of calls, in order. */
+  tool_outputs: Array<ToolOutput>;
+  /** What was hidden from the agent. */
+  hidden_blocks: Array<HiddenBlocks>;
+}
+
+/** What the agent answered. */
+export interface Completion {
+  /** The answer, kept as `<turn>.assistant.completion`. */
+  text: string;
+  /** The sources it cites; found in its text if not given. */
+  sources_used?: Array<number>;
+}
+
 /** One connection. */
 export interface ConnectedClient {
   /** Its role, which is the socket it came by. */
@@ -365,6 +445,50 @@ export interface FlushResult {
   files: Array<string>;
 }
 
+/** Hidden blocks at one path. */
+export interface HiddenBlocks {
+  /** The path at which they still resolve. */
+  path?: string;
+  /** The global index of a hidden block without a path. */
+  index?: number;
+  /** How many there are. */
+  blocks: number;
+  /** What the agent saw in their place. */
+  replacement_text?: string;
+}
+
+/** What hiding one path came to. */
+export interface HiddenPath {
+  /** The path as it was asked for. */
+  path: string;
+  /** `too_old` when its newest block lies before the last 2,000 tokens of the timeline. */
+  status: "ok" | "not_found" | "too_old";
+  /** Why nothing was found, where the path itself is bad. */
+  reason?: MissingReason;
+  /** How many blocks are hidden that were not before. */
+  blocks_hidden: number;
+  /** What that saves, in tokens; negative when the replacement is longer. */
+  tokens_hidden: number;
+}
+
+/** What to hide from the agent. It still resolves and can be read again. */
+export interface HideParams {
+  /** Makes the request safe to repeat: the same id with equal params answers the first result again, with other params it is refused as `stale`. */
+  request_id?: string;
+  /** Paths of any family, logical or physical. */
+  paths: Array<string>;
+  /** What stands in the place of each path, in a few words; how to read it again is added. */
+  replacement: string;
+  /** The open call to tell it in; by default the one that is open, else a call of its own. Roles: taken from the runtime only. */
+  tool_call_id?: string;
+}
+
+/** One entry per path. */
+export interface HideResult {
+  /** In the order of the request. */
+  results: Array<HiddenPath>;
+}
+
 /** Something unexpected happened; the daemon's log has the rest under this id. */
 export interface Incident {
   /** The id to look for in the log. */
@@ -387,6 +511,24 @@ export interface InitializationOptions {
 export interface InvalidParams {
   /** The first ten faults. */
   faults: Array<ParamsFault>;
+}
+
+/** What to link to: exactly one of `rn` and `path`. */
+export interface LinkParams {
+  /** A download handle that this conversation gave out; it names one version of a file. */
+  rn?: string;
+  /** A file, logical or physical: its latest version. */
+  path?: string;
+  /** How long the link works, in seconds. */
+  ttl_seconds?: number;
+}
+
+/** A link. It is made anew for every request, and neither stored nor logged. */
+export interface LinkResult {
+  /** Where to download it, as an attachment of the file's name and type. Where the store is a folder: the `file:` URL of the copy in OUT_DIR. */
+  url: string;
+  /** Until when, ISO 8601 UTC. */
+  expires_at: string;
 }
 
 /** Which artifacts to list. */
@@ -437,6 +579,20 @@ export interface MergeResult {
   notices?: Array<Notice>;
 }
 
+/** A piece of what the agent sees: a text, or a picture or document as base64. */
+export interface Message {
+  /** What it is. */
+  type: "text" | "image" | "document";
+  /** The text, below its label, its time and its path. */
+  text?: string;
+  /** The bytes of an image or a document. */
+  base64?: string;
+  /** Their media type. */
+  mime?: string;
+  /** The logical path of the block it comes from. */
+  path?: string;
+}
+
 export type MissingReason = "bad_path" | "unsafe_path" | "not_found" | "unknown" | "not_hosted" | "gone" | "store_unavailable";
 
 /** Nothing is asked beyond the method itself. */
@@ -449,6 +605,8 @@ export interface NotRehosted {
   path: string;
   /** Why not. */
   reason: MissingReason;
+  /** With `store_unavailable`: what was wrong with it. */
+  fault?: StoreFault;
 }
 
 /** Advice that comes with an answer. Which further fields it has, its code says (see the table of notices). */
@@ -493,7 +651,7 @@ export interface Notice {
   reason?: string;
 }
 
-export type NoticeCode = "path_ambiguous" | "name_not_utf8" | "link_skipped" | "special_skipped" | "name_unsafe" | "attribution_ambiguous" | "still_open" | "missing_artifact" | "hosting_ignored" | "selector_malformed" | "source_unknown" | "read_paths_missing" | "protocol_violation.path_rewritten" | "oversize" | "over_limit" | "kept_evicted" | "watch_degraded" | "watch_lost" | "search_truncated" | "events_dropped" | "timeline_malformed";
+export type NoticeCode = "path_ambiguous" | "name_not_utf8" | "link_skipped" | "special_skipped" | "name_unsafe" | "attribution_ambiguous" | "still_open" | "missing_artifact" | "hosting_ignored" | "selector_malformed" | "source_unknown" | "read_paths_missing" | "protocol_violation.path_rewritten" | "oversize" | "over_limit" | "kept_evicted" | "watch_degraded" | "watch_lost" | "search_truncated" | "events_dropped" | "store_unavailable" | "hosting_failed" | "hosting_pending" | "refs_forgotten" | "refs_unresolved" | "timeline_malformed";
 
 /** Something is worth knowing that no answer could carry. */
 export interface NoticePosted {
@@ -511,6 +669,74 @@ export interface ParamsFault {
   where: string;
   /** What is wrong there. It never repeats what was sent. */
   problem: string;
+}
+
+/** Why nothing was patched. */
+export interface PatchError {
+  /** Which way it failed. */
+  code: "hunk_mismatch" | "hunk_ambiguous" | "patch_malformed" | "line_numbers_in_patch" | "target_missing" | "target_binary";
+  /** The same in words. */
+  message: string;
+  /** The physical path of what was to be patched. */
+  path: string;
+  /** Which hunk did not fit, from 1. */
+  hunk?: number;
+  /** The lines that the hunk expects. */
+  expected?: Array<string>;
+  /** The lines that are there instead. */
+  actual?: Array<string>;
+  /** What to read before trying again. */
+  suggested_read?: SuggestedRead;
+}
+
+/** What to patch, and with what. */
+export interface PatchParams {
+  /** Makes the request safe to repeat: the same id with equal params answers the first result again, with other params it is refused as `stale`. */
+  request_id?: string;
+  /** A file or a display of the open turn. One of another turn is copied into the open turn first. */
+  path: string;
+  /** A unified diff, or the whole new text. Slips of a model are repaired where there is no doubt. */
+  patch: string;
+  /** As what is patched, by default. */
+  kind?: ArtifactKind;
+  /** As what is patched, by default. */
+  channel?: Channel;
+  /** The open call to tell it in; by default the one that is open, else a call of its own. Roles: taken from the runtime only. */
+  tool_call_id?: string;
+  /** Refuse as `stale` unless what is to be patched has this hash. */
+  expected_sha256?: string;
+}
+
+/** What came of it: the artifact when `ok`, else the error. All hunks apply or none does. */
+export interface PatchResult {
+  /** Whether it was patched. */
+  ok: boolean;
+  /** The artifact as it is now. */
+  artifact?: Artifact;
+  /** Why nothing was changed. */
+  error?: PatchError;
+  /** What is worth knowing about it. */
+  notices: Array<Notice>;
+}
+
+/** How much of the timeline is to stay as it is. */
+export interface PlanParams {
+  /** How many tokens of the latest blocks are kept at most. */
+  keep_recent_tokens: number;
+}
+
+/** Where to cut, and what to summarise. */
+export interface PlanResult {
+  /** The global index of the first block that stays, or null for no cut. */
+  cut: number | null;
+  /** What to summarise: the summary before it, what the agent saw, the digest of every artifact. */
+  text: string;
+  /** What the summary should name. */
+  digest: CompactionDigest;
+  /** Every turn that the summary will stand for as a whole, in order. */
+  covered_turn_ids: Array<string>;
+  /** The turn within which the cut lies; it is not among the covered ones. */
+  split_turn_id?: string;
 }
 
 /** One path, or some of its lines. */
@@ -547,6 +773,8 @@ export interface ReadPath {
   tokens?: number;
   /** Why there is nothing. */
   missing?: MissingReason;
+  /** With `store_unavailable`: what was wrong with it. */
+  fault?: StoreFault;
   /** Said when the agent can see the same content already. */
   status?: "exists_in_visible_context";
   /** The range that was read, `3-4/7` for example. */
@@ -629,6 +857,34 @@ export interface Rehosted {
   origin: BytesOrigin;
 }
 
+/** What the render is to hold beside the timeline, and in which form. */
+export interface RenderParams {
+  /** Whether the sources pool comes last. */
+  include_sources?: boolean;
+  /** Whether what is announced comes after the timeline. */
+  include_announce?: boolean;
+  /** Say by how much the answer is over this many tokens. Nothing is ever truncated. */
+  max_tokens?: number;
+  /** Messages for a model, or one text for people. */
+  as?: "messages" | "text";
+}
+
+/** The timeline from the latest summary on, then what is announced, then the sources pool. */
+export interface RenderResult {
+  /** The messages, in order. */
+  messages?: Array<Message>;
+  /** The same as one text, when that was asked for. */
+  text?: string;
+  /** How many tokens all of it is counted as. */
+  tokens: number;
+  /** Up to three indexes of messages after which a cache is worthwhile: the last one before the current turn, the end of the fifth round from the end, the last of the timeline. None for a text. */
+  cache_points: Array<number>;
+  /** By how many tokens it is over `max_tokens`. */
+  over_by?: number;
+  /** Told with `over_by`: where `timeline/compact` could cut so that at most seven tenths of `max_tokens` stay, or null when nothing is to be cut. */
+  cut?: number | null;
+}
+
 /** A text whose citations become links. */
 export interface ReplaceParams {
   /** The text. */
@@ -674,6 +930,20 @@ export interface Resolved {
 }
 
 export type Role = "runtime" | "renderer" | "exec" | "editor";
+
+/** Something that the end of a turn saved to the conversation store. */
+export interface Saved {
+  /** What it is. */
+  kind: string;
+  /** Where it is stored. */
+  hosted_uri?: string;
+  /** Its id in the index. */
+  message_id: string;
+  /** Its download handle. */
+  rn?: string;
+  /** True when it waits for a vector. */
+  needs_embedding?: boolean;
+}
 
 /** A file that matches. */
 export interface SearchHit {
@@ -840,12 +1110,20 @@ export interface StatusResult {
   uptime_seconds: number;
 }
 
+export type StoreFault = "unreachable" | "timed_out" | "server_error" | "denied" | "cut_off" | "wrong_bytes" | "no_bucket" | "disk_full" | "no_store" | "key_too_long";
+
 /** The state of the object store. */
 export interface StoreStatus {
   /** Whether the store answers, or none is set. */
   state: "ok" | "unavailable" | "unset";
   /** What kind of store it is; `none` when none is set. */
-  kind: string;
+  kind: "folder" | "s3" | "none";
+  /** With `unavailable`: what is wrong. */
+  reason?: StoreFault;
+  /** What it was found to do when it was probed; nothing depends on the answers. */
+  abilities?: { [key: string]: boolean | string };
+  /** How many files are still to be hosted. */
+  waiting?: number;
 }
 
 /** The next piece of a text that comes in pieces. */
@@ -866,6 +1144,16 @@ export interface StreamResult {
   text: string;
   /** The sources linked since the stream began, ascending. */
   sources_used: Array<number>;
+}
+
+/** Where to look before trying again; good as an item of `artifact/read`. */
+export interface SuggestedRead {
+  /** The logical path. */
+  path: string;
+  /** The first line. */
+  line_start: number;
+  /** How many lines. */
+  line_count: number;
 }
 
 /** Look at the disk now. */
@@ -896,6 +1184,16 @@ export interface TimelineAppended {
   revision: number;
 }
 
+/** A call's result that is left to the summary. */
+export interface ToolOutput {
+  /** The `tc:` path at which it still resolves. */
+  path: string;
+  /** The call. */
+  tool_call_id: string;
+  /** The tool of that call. */
+  tool_id?: string;
+}
+
 export type Topic = "sources" | "artifacts" | "timeline" | "notices";
 
 /** A turn begins. */
@@ -908,6 +1206,10 @@ export interface TurnBeginParams {
   conversation?: Conversation;
   /** What the user asks, kept as `<turn>.user.prompt`. */
   prompt?: string;
+  /** What the user attached. */
+  attachments?: Array<AttachmentGiven>;
+  /** Files of earlier turns to bring back into OUT_DIR, or `all` of them. */
+  rehost?: Array<string> | "all";
   /** When it began: ISO 8601 text or seconds since the epoch. */
   ts?: string | number;
 }
@@ -916,6 +1218,36 @@ export interface TurnBeginParams {
 export interface TurnBeginResult {
   /** The turn's id. */
   turn_id: string;
+  /** One per attachment, in order. */
+  attachments: Array<AttachmentLaid>;
+  /** The files asked for that are in OUT_DIR now. */
+  rehosted: Array<Rehosted>;
+  /** The files asked for that are not. */
+  missing: Array<NotRehosted>;
+  /** What is worth knowing about it. */
+  notices: Array<Notice>;
+}
+
+/** A turn ends. */
+export interface TurnEndParams {
+  /** Makes the request safe to repeat: the same id with equal params answers the first result again, with other params it is refused as `stale`. */
+  request_id?: string;
+  /** The open turn. */
+  turn_id: string;
+  /** What the agent answered, if it did. */
+  completion?: Completion;
+  /** How it ended, `completed` by default. */
+  status?: string;
+  /** Vectors by the kind of what is saved, of at most 4096 numbers. The daemon computes none. */
+  embeddings?: { [key: string]: unknown };
+}
+
+/** The turn has ended. What it made is hosted, or goes on being hosted in the background. */
+export interface TurnEndResult {
+  /** What was saved to the conversation store. */
+  saved: Array<Saved>;
+  /** The sources used in the turn, ascending. */
+  sources_used: Array<number>;
   /** What is worth knowing about it. */
   notices: Array<Notice>;
 }
@@ -968,6 +1300,42 @@ export interface WatcherStatus {
   last_look?: string;
 }
 
+/** What to write: exactly one of `content` and `base64`. */
+export interface WriteParams {
+  /** Makes the request safe to repeat: the same id with equal params answers the first result again, with other params it is refused as `stale`. */
+  request_id?: string;
+  /** Where, logical or physical. A path in another turn's namespace becomes the open turn's. */
+  path: string;
+  /** The whole content, as text. */
+  content?: string;
+  /** The whole content, as base64. `file` only. */
+  base64?: string;
+  /** `file` writes the file; `display` keeps its text in the timeline. */
+  kind: ArtifactKind;
+  /** Where it is shown. `internal` makes it a note that is internal, whatever else is said. */
+  channel?: Channel;
+  /** Who may see it: as what stands at the path, else `external`, by default. */
+  visibility?: SettledVisibility;
+  /** The media type; by default the daemon's own table decides. */
+  mime?: string;
+  /** What it is. */
+  description?: string;
+  /** The sources cited in it; by default those that are found in it. */
+  sources_used?: Array<number>;
+  /** The open call to tell it in; by default the one that is open, else a call of its own. Roles: taken from the runtime only. */
+  tool_call_id?: string;
+  /** Refuse as `stale` unless the latest version has this hash; the empty text expects that nothing is there. */
+  expected_sha256?: string;
+}
+
+/** What stands there now. */
+export interface WriteResult {
+  /** The artifact as it was written. */
+  artifact: Artifact;
+  /** What is worth knowing about it. */
+  notices: Array<Notice>;
+}
+
 /** Every method, with what it takes and what it answers. */
 export interface Requests {
   /** Say how the daemon, its watcher, its store and its clients are. Asked by editor, exec, renderer, runtime. */
@@ -978,6 +1346,8 @@ export interface Requests {
   "workspace/changes": { params: ChangesParams; result: ChangesResult };
   /** Begin a turn; asking again with equal params changes nothing, and another open turn is ended as abandoned. Asked by runtime. */
   "turn/begin": { params: TurnBeginParams; result: TurnBeginResult };
+  /** End the open turn: tell what the agent answered, settle and host what was made, write the views. Asked by runtime. */
+  "turn/end": { params: TurnEndParams; result: TurnEndResult };
   /** Begin a tool call; the files that appear while it is open are its own. Asked by runtime. */
   "call/begin": { params: CallBeginParams; result: CallBeginResult };
   /** End a tool call: look at the disk, settle who may see what it made, and number what is citable. Asked by runtime. */
@@ -994,6 +1364,14 @@ export interface Requests {
   "artifact/fetch": { params: FetchParams; result: FetchResult };
   /** Bring the bytes of known files back into OUT_DIR. Asked by exec, renderer, runtime. */
   "artifact/rehost": { params: RehostParams; result: RehostResult };
+  /** Write a whole content at a path of the open turn, as a file or as a display in the timeline. Asked by renderer, runtime. */
+  "artifact/write": { params: WriteParams; result: WriteResult };
+  /** Apply a diff, or a whole new text, to what stands at a path; all of it or nothing. Asked by renderer, runtime. */
+  "artifact/patch": { params: PatchParams; result: PatchResult };
+  /** Put one replacement in the place of everything at a path, as the agent sees it. Asked by runtime. */
+  "artifact/hide": { params: HideParams; result: HideResult };
+  /** Make a link by which a person can download a hosted file for a while. Asked by editor, runtime. */
+  "artifact/link": { params: LinkParams; result: LinkResult };
   /** Search names and contents of files below OUT_DIR. Asked by editor, exec, renderer, runtime. */
   "artifact/search": { params: SearchParams; result: SearchResult };
   /** Merge rows into the sources pool; what is known already keeps its number. Asked by renderer, runtime. */
@@ -1012,6 +1390,14 @@ export interface Requests {
   "timeline/append": { params: AppendParams; result: AppendResult };
   /** Read blocks as they were told. Asked by editor, runtime. */
   "timeline/blocks": { params: BlocksParams; result: BlocksResult };
+  /** Say what the agent is to see behind its timeline; kept in memory only, in place of what was announced before. Asked by runtime. */
+  "timeline/announce": { params: AnnounceParams; result: AnnounceResult };
+  /** Show the timeline as the agent sees it: from the latest summary on, then what is announced, then the sources. Asked by editor, runtime. */
+  "timeline/render": { params: RenderParams; result: RenderResult };
+  /** Say where the timeline may be cut, and give the text to summarise; no model is asked here. Asked by runtime. */
+  "timeline/plan_compaction": { params: PlanParams; result: PlanResult };
+  /** Put a summary in place of the blocks before a cut; they are no longer rendered, and still resolve. Asked by runtime. */
+  "timeline/compact": { params: CompactParams; result: CompactResult };
   /** Write the views of the timeline into OUT_DIR now. Asked by runtime. */
   "timeline/flush": { params: NoParams; result: FlushResult };
 }
@@ -1033,6 +1419,7 @@ export const METHODS = [
   "workspace/sync",
   "workspace/changes",
   "turn/begin",
+  "turn/end",
   "call/begin",
   "call/end",
   "artifact/resolve",
@@ -1041,6 +1428,10 @@ export const METHODS = [
   "artifact/read",
   "artifact/fetch",
   "artifact/rehost",
+  "artifact/write",
+  "artifact/patch",
+  "artifact/hide",
+  "artifact/link",
   "artifact/search",
   "sources/merge",
   "sources/list",
@@ -1050,6 +1441,10 @@ export const METHODS = [
   "citations/stream",
   "timeline/append",
   "timeline/blocks",
+  "timeline/announce",
+  "timeline/render",
+  "timeline/plan_compaction",
+  "timeline/compact",
   "timeline/flush",
 ] as const;
 

@@ -10,7 +10,20 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from sidecar.server.methods import artifact, call, citations, contents, fetching, sources, timeline, turn, workspace
+from sidecar.server.methods import (
+    artifact,
+    call,
+    citations,
+    contents,
+    fetching,
+    linking,
+    rendering,
+    sources,
+    timeline,
+    turn,
+    workspace,
+    writing,
+)
 from sidecar.services import Services
 
 METHODS: dict[str, Callable[..., Any]] = {
@@ -18,6 +31,7 @@ METHODS: dict[str, Callable[..., Any]] = {
     "workspace/sync": workspace.sync,
     "workspace/changes": workspace.changes,
     "turn/begin": turn.begin,
+    "turn/end": turn.end,
     "call/begin": call.begin,
     "call/end": call.end,
     "artifact/resolve": artifact.resolve,
@@ -27,6 +41,10 @@ METHODS: dict[str, Callable[..., Any]] = {
     "artifact/read": contents.read,
     "artifact/fetch": fetching.fetch,
     "artifact/rehost": contents.rehost,
+    "artifact/write": writing.write,
+    "artifact/patch": writing.patch,
+    "artifact/hide": writing.hide,
+    "artifact/link": linking.link,
     "sources/merge": sources.merge,
     "sources/list": sources.list_sources,
     "sources/render": sources.render,
@@ -35,6 +53,10 @@ METHODS: dict[str, Callable[..., Any]] = {
     "citations/stream": citations.stream,
     "timeline/append": timeline.append,
     "timeline/blocks": timeline.blocks,
+    "timeline/announce": rendering.announce,
+    "timeline/render": rendering.render,
+    "timeline/plan_compaction": rendering.plan_compaction,
+    "timeline/compact": rendering.compact,
     "timeline/flush": timeline.flush,
 }
 

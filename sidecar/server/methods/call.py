@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from protocol.requests.call import CallBeginParams, CallEndParams, Expected
+from sidecar.calls import Outcome
 from sidecar.server.caller import Caller
 from sidecar.server.methods.changing import answered_before, change, stage_answer
 from sidecar.services import Services
@@ -15,25 +16,25 @@ async def begin(services: Services, caller: Caller, params: CallBeginParams) -> 
         services.workspace,
         caller,
         params,
-        lambda: services.turns.begin_call(
+        lambda: services.calls.begin(
             params.tool_call_id, tool_id=params.tool_id, params=params.params, turn_id=params.turn_id
         ),
     )
 
 
 async def end(services: Services, caller: Caller, params: CallEndParams) -> dict[str, Any]:
-    turns, workspace = services.turns, services.workspace
+    calls, workspace = services.calls, services.workspace
     before = await answered_before(workspace, caller, params)
     if before is not None:
         return before
-    expect = turns.expected(params.tool_call_id, [_asked(item) for item in params.expect])
-    unsettled = await turns.look_for_call(params.tool_call_id)
-    await turns.files_have_arrived(expect)
+    expect = calls.expected(params.tool_call_id, [_asked(item) for item in params.expect])
+    unsettled = await calls.look(params.tool_call_id)
+    held = await calls.read_produced(params.tool_call_id, expect)
     before = await answered_before(workspace, caller, params)
     if before is not None:
         return before  # the same request came twice, and the other one was faster
-    outcome = {key: getattr(params, key) for key in ("result", "error") if key in params.model_fields_set}
-    entries, result = turns.end_call(params.tool_call_id, outcome=outcome, expect=expect, unsettled=unsettled)
+    said = {key: getattr(params, key) for key in ("result", "error") if key in params.model_fields_set}
+    entries, result = calls.end(params.tool_call_id, Outcome(said, expect, unsettled, held))
     await stage_answer(workspace, caller, params, entries, result)
     return result
 

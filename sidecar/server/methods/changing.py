@@ -50,6 +50,11 @@ async def stage_answer(
     workspace: Workspace, caller: Caller, params: Any, entries: Sequence[Entry], result: dict[str, Any]
 ) -> Applied:
     """Stage the entries and, with a `request_id`, what they are answered with."""
-    if params.request_id is not None:
-        entries = [*entries, Answered(params.request_id, fingerprint(caller.method, params, caller.role), result)]
-    return await workspace.stage(*entries)
+    return await workspace.stage(*entries, *remembered(caller, params, result))
+
+
+def remembered(caller: Caller, params: Any, result: dict[str, Any]) -> list[Entry]:
+    """The entry that answers the same request again; none without a `request_id`."""
+    if params.request_id is None:
+        return []
+    return [Answered(params.request_id, fingerprint(caller.method, params, caller.role), result)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,13 +13,14 @@ import orjson
 
 from protocol.requests.contents import ReadItem, ReadParams, RehostParams
 from sidecar.core import limits
-from sidecar.core.blocks import Defaults, tell
-from sidecar.core.entries import BlockTold, Entry
+from sidecar.core.blocks import FLAGS, HIDDEN, TYPE, Defaults, tell
+from sidecar.core.counting import binary_tokens, count_tokens, packed_size
+from sidecar.core.entries import BlocksShown, BlockTold, Entry
 from sidecar.core.errors import NotPermitted, Refusal, UnknownTurn
 from sidecar.core.hosting import CUT_FOR, Verbatim, without
 from sidecar.core.notices import Notice, for_selector, notice
 from sidecar.core.paths import FilePath, Path, PoolPath, parse
-from sidecar.reading import Content, Window, count_tokens
+from sidecar.reading import Content, Window
 from sidecar.rehost import Missing
 from sidecar.server.caller import Caller
 from sidecar.server.methods.changing import answered_before, stage_answer
@@ -97,7 +98,8 @@ async def _read_file(
     only_size = params.stats_only or room <= 0
     content = await (services.reader.known_size(path) if only_size else services.reader.file(path, window))
     if isinstance(content, Missing):
-        return _Found({"path": item.path, "missing": content.reason})
+        why = content.told()
+        return _Found({"path": item.path, "missing": why.pop("reason"), **why})
     if not sees_path(caller.role, workspace, path):  # it became known as what it is while it was read
         return _Found({"path": item.path, "missing": "not_found"})
     status: Answer = {"path": item.path, "tokens": content.tokens}
@@ -121,6 +123,8 @@ def _is_visible(services: Services, path: FilePath, content: Content) -> bool:
     artifact = services.workspace.artifact(path)
     if artifact is None or not artifact.versions:
         return False
+    if not services.workspace.timeline.in_view(path.logical):
+        return False  # hidden, or told before the cut of the latest summary
     shown = services.workspace.shown.get(path.logical)
     return shown == hashlib.sha256(content.text.encode()).hexdigest()
 
@@ -193,7 +197,7 @@ async def _read_told(
         return _Found({"path": item.path, "missing": "not_found"})
     tokens = sum(_block_tokens(block) for block in blocks)
     status: Answer = {"path": item.path, "tokens": tokens}
-    if not services.workspace.timeline.hidden(logical):
+    if services.workspace.timeline.in_view(logical):
         status["status"] = "exists_in_visible_context"
         if params.tool_call_id is not None:
             return _Found(status)
@@ -202,7 +206,7 @@ async def _read_told(
 
 def _block_tokens(block: Answer) -> int:
     text = block.get("text")
-    return count_tokens(text) if isinstance(text, str) else len(str(block.get("base64") or "")) * 3 // 16
+    return count_tokens(text) if isinstance(text, str) else binary_tokens(packed_size(str(block.get("base64") or "")))
 
 
 def _cut_text(block: Answer, most: int) -> Answer:
@@ -265,7 +269,8 @@ def _shown_again(
 ) -> list[Entry]:
     """What a read with a call's id tells the timeline: its status, what it showed, and what to note.
 
-    These copies make no versions. Hidden blocks at the paths count as shown again, since the newest copy is visible.
+    These copies make no versions. What was hidden at the paths is shown again where it stands; an agent's thinking,
+    which was never to be shown, is not.
     """
     workspace = services.workspace
     call = params.tool_call_id or ""
@@ -274,13 +279,28 @@ def _shown_again(
     if not turn:
         raise UnknownTurn("tool_call_id", "begin a turn first")
     told = [_result_block(f"tc:{turn}.{call}.result", status, call)]
-    told += [
-        {**block, "turn_id": turn, "meta": {**(block.get("meta") or {}), "tool_call_id": call, "rel": "read"}}
-        for block in blocks
-    ]
+    told += [{**block, "turn_id": turn, "meta": _as_a_copy(block.get("meta") or {}, call)} for block in blocks]
     told += [{**_result_block(f"tc:{turn}.{call}.notice", said, call), "type": "react.notice"} for said in notices]
     defaults = Defaults(turn, time.time())
-    return [BlockTold(tell(block, defaults)) for block in told]
+    entries: list[Entry] = [BlockTold(tell(block, defaults)) for block in told]
+    hidden = _hidden_at(services, dict.fromkeys(str(block.get("path") or "") for block in blocks))
+    return [*entries, BlocksShown(hidden)] if hidden else entries
+
+
+def _as_a_copy(meta: Answer, call: str) -> Answer:
+    """The `meta` of a block that is shown once more, by this call. What is shown is not hidden."""
+    kept = {key: value for key, value in meta.items() if key not in ("hidden", "replacement_text")}
+    return {**kept, "tool_call_id": call, "rel": "read"}
+
+
+def _hidden_at(services: Services, paths: Iterable[str]) -> tuple[int, ...]:
+    timeline = services.workspace.timeline
+    return tuple(
+        number
+        for path in paths
+        for number in timeline.at(path)
+        if timeline.heads[number][FLAGS] & HIDDEN and timeline.heads[number][TYPE] != "react.thinking"
+    )
 
 
 def _result_block(path: str, said: Answer, call: str) -> Answer:
@@ -297,7 +317,11 @@ def _result_block(path: str, said: Answer, call: str) -> Answer:
 
 
 async def rehost(services: Services, caller: Caller, params: RehostParams) -> Answer:
-    """As many side by side as the rehoster allows; the answers are in request order."""
+    return {**await bring_back(services, caller, params.paths), "notices": []}
+
+
+async def bring_back(services: Services, caller: Caller, paths: Sequence[str]) -> Answer:
+    """As many side by side as the rehoster allows; `rehosted` and `missing` are in request order."""
     progress = caller.progress("Bringing files back")
     done = 0
 
@@ -305,20 +329,17 @@ async def rehost(services: Services, caller: Caller, params: RehostParams) -> An
         nonlocal done
         outcome = await _rehost_one(services, caller, text)
         done += 1
-        progress.report(text, 100 * done // len(params.paths))
+        progress.report(text, 100 * done // len(paths))
         return outcome
 
     outcomes: list[Answer | Missing] = []
-    for at in range(0, len(params.paths), limits.REHOSTS_AT_ONCE):
-        outcomes += await asyncio.gather(*map(one, params.paths[at : at + limits.REHOSTS_AT_ONCE]))
+    for at in range(0, len(paths), limits.REHOSTS_AT_ONCE):
+        outcomes += await asyncio.gather(*map(one, paths[at : at + limits.REHOSTS_AT_ONCE]))
     progress.end()
-    pairs = list(zip(params.paths, outcomes, strict=True))
+    pairs = list(zip(paths, outcomes, strict=True))
     return {
         "rehosted": [{"path": text, **outcome} for text, outcome in pairs if not isinstance(outcome, Missing)],
-        "missing": [
-            {"path": text, "reason": outcome.reason} for text, outcome in pairs if isinstance(outcome, Missing)
-        ],
-        "notices": [],
+        "missing": [{"path": text, **outcome.told()} for text, outcome in pairs if isinstance(outcome, Missing)],
     }
 
 

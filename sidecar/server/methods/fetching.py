@@ -57,7 +57,7 @@ async def _fetch_file(services: Services, caller: Caller, path: FilePath, text: 
     content = await services.reader.told(path) or await services.reader.file(path, Window())
     if isinstance(content, Missing):
         code = {"unsafe_path": "unsafe_path", "store_unavailable": "store_unavailable"}.get(content.reason, "not_found")
-        return _error(code, _WHY[content.reason], text, reason=content.reason)
+        return _error(code, _WHY[content.reason], text, **content.told())
     if not sees_path(caller.role, services.workspace, path):  # it became known as what it is while it was read
         return _error("not_found", "nothing is known at this path", text)
     artifact = services.workspace.artifact(path)

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from sidecar.core.artifacts import Artifact
-from sidecar.core.blocks import FLAGS, HOSTING, INTERNAL, PATH
+from sidecar.core.blocks import FLAGS, HOSTING, INTERNAL, PATH, Head
 from sidecar.core.hosting import CUT_FOR, without
 from sidecar.core.paths import FilePath
 from sidecar.services import Services
@@ -28,12 +28,13 @@ def may_see(role: str, artifact: Artifact) -> bool:
 def sees_path(role: str, workspace: Workspace, path: FilePath) -> bool:
     """Whether the file at this path may be shown.
 
-    What nobody has registered is nobody's secret, unless it may be what an open call is making just now.
+    What nobody has registered is nobody's secret, unless it may be what an open call, or a write, is making just now.
     """
     artifact = workspace.artifact(path)
     if artifact is not None and artifact.versions:
         return may_see(role, artifact)
     making = workspace.open_calls and path.place and workspace.is_turn(path.turn_id)
+    making = making or path.physical in workspace.claims
     return not making or "pending" in _VISIBLE[role]
 
 
@@ -49,7 +50,11 @@ def rows_for(role: str, workspace: Workspace, rows: Iterable[dict[str, Any]]) ->
 
 def sees_block(role: str, workspace: Workspace, number: int) -> bool:
     """Whether a block may be shown: it is not of an artifact that the role does not see, nor is a digest in it."""
-    head = workspace.timeline.heads[number]
+    return sees_head(role, workspace, workspace.timeline.heads[number])
+
+
+def sees_head(role: str, workspace: Workspace, head: Head) -> bool:
+    """The same for a block that may stand nowhere yet."""
     if head[FLAGS] & INTERNAL and "internal" not in _VISIBLE[role]:
         return False
     return sees_logical(role, workspace, head[PATH])
@@ -60,7 +65,9 @@ async def blocks_for(services: Services, role: str, logical: str) -> list[dict[s
     heads = services.workspace.timeline.heads
     told = await services.reader.texts(logical)
     return [
-        without(block, CUT_FOR[role]) if heads[number][FLAGS] & HOSTING else block
+        without(block, CUT_FOR[role])
+        if heads[number][FLAGS] & HOSTING or heads[number][PATH].startswith("fi:")
+        else block
         for number, block in told
         if sees_block(role, services.workspace, number)
     ]

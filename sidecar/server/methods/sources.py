@@ -7,13 +7,13 @@ from typing import Any
 from protocol.base import NoParams
 from protocol.requests.sources import MergeParams, SourcesListParams
 from sidecar.core.blocks import HOSTING_FIELDS, holds_hosting
+from sidecar.core.counting import count_tokens
 from sidecar.core.entries import SourceSet
 from sidecar.core.hosting import without_hosting
 from sidecar.core.notices import for_selector, notice
 from sidecar.core.numbers import parse_selector, print_numbers
 from sidecar.core.sources import plan_merge
 from sidecar.core.sources import render as render_pool
-from sidecar.reading import count_tokens
 from sidecar.server.caller import Caller
 from sidecar.server.methods.changing import Decided, change
 from sidecar.server.methods.seeing import rows_for

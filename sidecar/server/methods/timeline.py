@@ -12,15 +12,17 @@ import orjson
 from protocol.base import NoParams
 from protocol.requests.timeline import AppendParams, BlocksParams
 from sidecar.core import limits
-from sidecar.core.blocks import FLAGS, HOSTING, PATH, Defaults, Head, Told, tell
+from sidecar.core.blocks import FLAGS, HOSTING, HOSTING_FIELDS, PATH, Defaults, Told, tell
 from sidecar.core.entries import BlockTold
 from sidecar.core.errors import NotFound, UnknownTurn
 from sidecar.core.paths import parse
+from sidecar.core.standing import as_it_stands, changes_since
 from sidecar.server.caller import Caller
 from sidecar.server.methods.changing import Decided, answered_before, change
 from sidecar.server.methods.seeing import sees_block, sees_logical
 from sidecar.server.wire import cut_block
 from sidecar.services import Services
+from sidecar.workspace import Workspace
 
 BLOCKS_AT_ONCE = 500
 BODIES_AT_ONCE = 32
@@ -56,7 +58,7 @@ async def _tell_all(blocks: Sequence[Any], defaults: Defaults) -> list[Told]:
 
 
 async def blocks(services: Services, caller: Caller, params: BlocksParams) -> dict[str, Any]:
-    """Blocks as they were told; their JSON is spliced in, not parsed, unless a hosting field must be cut out."""
+    """Blocks as they stand; their JSON is spliced in, not parsed, unless it changed or must be cut."""
     workspace, timeline = services.workspace, services.workspace.timeline
     chosen: Any = range(len(timeline))
     if params.path is not None:
@@ -79,13 +81,16 @@ async def blocks(services: Services, caller: Caller, params: BlocksParams) -> di
             if spliced and len(body) > budget:
                 return {"blocks": spliced, "next_since": number, "revision": revision}
             budget -= len(body)
-            spliced.append(orjson.Fragment(_for_role(timeline.heads[number], body, caller.role)))
+            spliced.append(orjson.Fragment(_for_role(workspace, number, body, caller.role)))
     after = numbers[-1] + 1 if len(numbers) == params.limit else end
     return {"blocks": spliced, "next_since": max(after, params.since), "revision": revision}
 
 
-def _for_role(head: Head, body: bytes, role: str) -> bytes:
-    return cut_block(body, role) if head[FLAGS] & HOSTING else body
+def _for_role(workspace: Workspace, number: int, body: bytes, role: str) -> bytes:
+    changes = changes_since(workspace.timeline, workspace.artifacts, number)
+    hosting = workspace.timeline.heads[number][FLAGS] & HOSTING or not HOSTING_FIELDS.isdisjoint(changes)
+    body = as_it_stands(body, changes)
+    return cut_block(body, role) if hosting else body
 
 
 def _page(services: Services, role: str, chosen: Any, *, since: int, limit: int) -> list[int]:

@@ -1,28 +1,104 @@
-"""A turn begins."""
+"""A turn begins and ends."""
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Sequence
 from typing import Any
 
-from protocol.requests.turn import TurnBeginParams
+from protocol.requests.turn import AttachmentGiven, TurnBeginParams, TurnEndParams
+from sidecar.attaching import Attachment
+from sidecar.core import limits
 from sidecar.core.blocks import moment_of
+from sidecar.core.entries import Noticed
+from sidecar.core.errors import Refusal
+from sidecar.core.notices import notice
 from sidecar.server.caller import Caller
-from sidecar.server.methods.changing import change, fingerprint
+from sidecar.server.methods.changing import answered_before, fingerprint, stage_answer
+from sidecar.server.methods.contents import bring_back
 from sidecar.services import Services
+from sidecar.turns import Beginning, Ending
+
+log = logging.getLogger(__name__)
 
 
 async def begin(services: Services, caller: Caller, params: TurnBeginParams) -> dict[str, Any]:
-    asked = params.conversation.model_dump(exclude_none=True) if params.conversation is not None else {}
-    await services.turns.files_have_arrived()
-    return await change(
-        services.workspace,
-        caller,
-        params,
-        lambda: services.turns.begin(
-            params.turn_id,
-            prompt=params.prompt,
-            conversation=asked,
-            ts=None if params.ts is None else moment_of(params.ts),
-            params=fingerprint(caller.method, params, caller.role),
-        ),
+    """Files are laid down and brought back first, so that the turn is there with all of them or not at all."""
+    workspace, turns = services.workspace, services.turns
+    before = await answered_before(workspace, caller, params)
+    if before is not None:
+        return before
+    beginning = Beginning(
+        turn_id=params.turn_id,
+        prompt=params.prompt,
+        conversation=params.conversation.model_dump(exclude_none=True) if params.conversation is not None else {},
+        ts=None if params.ts is None else moment_of(params.ts),
+        params=fingerprint(caller.method, params, caller.role),
     )
+    fresh = not turns.is_open(beginning)
+    attached = await services.attaching.bring(params.turn_id, map(_given, params.attachments)) if fresh else []
+    wished = await _wished(services, params)
+    brought = await bring_back(services, caller, wished) if wished else _NOTHING
+    await services.calls.files_have_arrived()
+    before = await answered_before(workspace, caller, params)
+    if before is not None:
+        return before  # the same request came twice, and the other one was faster
+    entries, result = turns.begin(beginning, attached)
+    result |= brought
+    await stage_answer(workspace, caller, params, entries, result)
+    return result
+
+
+async def end(services: Services, caller: Caller, params: TurnEndParams) -> dict[str, Any]:
+    """What is still to be hosted is waited for a little; the turn has ended in any case."""
+    workspace, turns = services.workspace, services.turns
+    before = await answered_before(workspace, caller, params)
+    if before is not None:
+        return before
+    said = params.completion
+    ending = Ending(
+        turn_id=params.turn_id,
+        completion=said.text if said is not None else None,
+        sources_used=said.sources_used if said is not None else None,
+        status=params.status or "completed",
+        embeddings=params.embeddings or {},
+    )
+    progress = caller.progress("Ending the turn")
+    unfinished = await turns.look(ending.turn_id)
+    used = await turns.sources_used(ending)
+    await services.calls.files_have_arrived()
+    before = await answered_before(workspace, caller, params)
+    if before is not None:
+        return before
+    entries, result = turns.end(ending, unfinished, used)
+    await stage_answer(workspace, caller, params, entries, result)
+    progress.report("hosting what it made", 50)
+    if not await services.hosting.settle(limits.HOSTING_WAIT):
+        paths = sorted({path for path, _ in workspace.hosting})
+        await workspace.stage(Noticed(notice("hosting_pending", paths=paths[:PATHS_TOLD])))
+    try:
+        await services.views.flush()
+    except (OSError, Refusal) as fault:
+        log.warning("timeline.json was not written at the end of the turn: %s", fault)
+    progress.end()
+    return result
+
+
+PATHS_TOLD = 1000
+_NOTHING: dict[str, Any] = {"rehosted": [], "missing": []}
+
+
+def _given(one: AttachmentGiven) -> Attachment:
+    return Attachment(one.name, one.mime, one.summary, one.path, one.base64, one.text)
+
+
+async def _wished(services: Services, params: TurnBeginParams) -> Sequence[str]:
+    """The paths to bring back; `all` are the files of every turn that are not on disk, which is looked at first."""
+    if params.rehost != "all":
+        return params.rehost or ()
+    await services.looker.look("")
+    return [
+        artifact.path.physical
+        for artifact in services.workspace.artifacts
+        if artifact.versions and not artifact.on_disk and artifact.latest.seen
+    ]

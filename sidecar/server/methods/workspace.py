@@ -27,7 +27,7 @@ def status(services: Services, _: Caller, __: NoParams) -> dict[str, Any]:
             "versions": sum(len(artifact.versions) for artifact in workspace.artifacts),
         },
         "watcher": {**services.watch_state(), "over_limit": services.looker.over_limit},
-        "store": services.store_state(),
+        "store": services.hosting.state(),
         "clients": services.clients(),
         "uptime_seconds": services.uptime(),
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import orjson
 import pytest
@@ -143,3 +144,68 @@ async def test_the_same_end_asked_for_twice_at_once_is_one_end(calling: Inside) 
     asked = {"tool_call_id": "tc_1", "request_id": "r1"}
     first, second = await asyncio.gather(calling.ask("call/end", asked), calling.ask("call/end", asked))
     assert first == second
+
+
+# What it made, as blocks
+
+
+async def blocks_of(inside: Inside, **params: Any) -> list[dict[str, Any]]:
+    return (await inside.ask("timeline/blocks", params))["blocks"]
+
+
+@pytest.mark.rule("digest.produced-files-get-digest-and-content-blocks")
+async def test_each_file_has_a_digest_and_a_content_block(calling: Inside) -> None:
+    calling.write("turn_1/files/b.png", b"\x89PNG\r\n\x1a\n")
+    calling.write("turn_1/files/a.md", "# one")
+    calling.write("turn_1/files/c.zip", b"PK\x05\x06" + bytes(18))
+    await calling.ask("call/end", {"tool_call_id": "tc_1"})
+    digests = [orjson.loads(block["text"]) for block in await blocks_of(calling, path="tc:turn_1.tc_1.result")]
+    assert [one["artifact_path"] for one in digests] == [
+        "fi:turn_1.files/a.md",
+        "fi:turn_1.files/b.png",
+        "fi:turn_1.files/c.zip",
+    ]
+    held = [
+        (block["mime"], block.get("text"), "base64" in block, orjson.loads(block["meta"]["digest"]))
+        for digest in digests
+        for block in await blocks_of(calling, path=digest["artifact_path"])
+    ]
+    assert held == [
+        ("text/markdown", "# one", False, digests[0]),
+        ("image/png", None, True, digests[1]),
+        ("application/zip", None, False, digests[2]),
+    ]
+
+
+async def test_a_long_text_stays_in_its_file(calling: Inside) -> None:
+    calling.write("turn_1/files/a.txt", "x" * (256 * 1024 + 1))
+    (made,) = (await calling.ask("call/end", {"tool_call_id": "tc_1"}))["artifacts"]
+    (block,) = await blocks_of(calling, path="fi:turn_1.files/a.txt")
+    assert "text" not in block
+    resolved = await calling.ask("artifact/resolve", {"paths": ["turn_1/files/a.txt"]})
+    assert (resolved["results"][0]["artifact"]["sha256"], made["version"]) == (made["sha256"], 1)
+
+
+async def test_what_is_told_of_a_file_is_the_version_that_was_seen(calling: Inside) -> None:
+    calling.write("turn_1/files/a.txt", "one")
+    await calling.ask("call/end", {"tool_call_id": "tc_1"})
+    versions = (await calling.ask("artifact/versions", {"path": "turn_1/files/a.txt"}))["versions"]
+    assert [(one["version"], one["origin"], one["tool_call_id"]) for one in versions] == [(1, "both", "tc_1")]
+
+
+async def test_a_file_told_to_be_internal_stays_so_without_being_expected(calling: Inside) -> None:
+    calling.write("turn_1/files/a.txt", "one")
+    await calling.sync()
+    meta = {"tool_call_id": "tc_1", "visibility": "internal"}
+    block = {"type": "react.tool.result", "path": "fi:turn_1.files/a.txt", "text": "one", "meta": meta}
+    await calling.ask("timeline/append", {"blocks": [block]})
+    (made,) = (await calling.ask("call/end", {"tool_call_id": "tc_1"}))["artifacts"]
+    assert (made["visibility"], made.get("sid")) == ("internal", None)
+
+
+@pytest.mark.rule("calls.a-missing-expectation-is-an-error-block")
+async def test_a_missing_expectation_is_an_error_block(calling: Inside) -> None:
+    await calling.ask("call/end", {"tool_call_id": "tc_1", "expect": ["gone.txt"]})
+    (block,) = await blocks_of(calling, path="tc:turn_1.tc_1.result")
+    said = orjson.loads(block["text"])
+    assert (said["error"]["code"], said["error"]["details"]) == ("missing_artifact", {"path": "gone.txt"})

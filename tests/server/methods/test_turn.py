@@ -1,10 +1,15 @@
-"""A turn begins once, and the first one names the conversation."""
+"""A turn begins once, with what was attached, and ends with what was answered; the first names the conversation."""
 
 from __future__ import annotations
 
+import base64
+import shutil
+from typing import Any
+
+import orjson
 import pytest
 
-from sidecar.core.errors import NotPermitted
+from sidecar.core.errors import NotPermitted, Refusal, UnknownTurn
 from tests.server.inside import Inside
 
 
@@ -54,3 +59,221 @@ async def test_another_conversation_is_refused(inside: Inside) -> None:
     assert (await inside.ask("workspace/status"))["conversation"]["conversation_id"] == "c1"
     with pytest.raises(NotPermitted):
         await inside.ask("turn/begin", {"turn_id": "turn_2", "conversation": {"conversation_id": "c2"}})
+
+
+# Attachments
+
+PNG = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg=="
+)
+
+
+async def attach(inside: Inside, *attachments: dict[str, Any], turn: str = "turn_1", **more: Any) -> Any:
+    return await inside.ask("turn/begin", {"turn_id": turn, "attachments": list(attachments), **more})
+
+
+async def types_at(inside: Inside, path: str) -> list[str]:
+    return [block["type"] for block in (await inside.ask("timeline/blocks", {"path": path}))["blocks"]]
+
+
+@pytest.mark.rule("turns.attachments-are-materialised")
+@pytest.mark.rule("sources.attachments-register-themselves")
+async def test_attachments_are_laid_into_their_turn_and_are_sources(inside: Inside) -> None:
+    inside.write("inbox/c.csv", "1,2")
+    begun = await attach(
+        inside,
+        {"name": "a.txt", "text": "one"},
+        {"name": "b.png", "base64": base64.b64encode(PNG).decode(), "summary": "a dot"},
+        {"name": "c.csv", "path": "inbox/c.csv"},
+        {"name": "d.zip", "base64": base64.b64encode(b"PK\x05\x06" + bytes(18)).decode()},
+    )
+    assert [(one["physical_path"], one["mime"], one.get("sid")) for one in begun["attachments"]] == [
+        ("turn_1/attachments/a.txt", "text/plain", 1),
+        ("turn_1/attachments/b.png", "image/png", 2),
+        ("turn_1/attachments/c.csv", "text/csv", 3),
+        ("turn_1/attachments/d.zip", "application/zip", None),
+    ]
+    assert (inside.out / "turn_1/attachments/b.png").read_bytes() == PNG
+    rows = (await inside.ask("sources/list"))["rows"]
+    assert [(row["source_type"], row["artifact_path"]) for row in rows] == [
+        ("attachment", "fi:turn_1.user.attachments/a.txt"),
+        ("attachment", "fi:turn_1.user.attachments/b.png"),
+        ("attachment", "fi:turn_1.user.attachments/c.csv"),
+    ]
+    revision = inside.workspace.revision
+    await inside.sync()
+    assert inside.workspace.revision == revision, "a look finds nothing new"
+
+
+@pytest.mark.rule("turns.pdf-and-image-attachments-are-blocks")
+async def test_pictures_and_pdf_are_blocks_and_others_are_told_of(inside: Inside) -> None:
+    await attach(
+        inside,
+        {"name": "a.txt", "text": "one"},
+        {"name": "b.png", "base64": base64.b64encode(PNG).decode()},
+        {"name": "c.pdf", "text": "%PDF-1.4"},
+    )
+    assert await types_at(inside, "turn_1/attachments/a.txt") == ["user.attachment.meta"]
+    assert await types_at(inside, "turn_1/attachments/b.png") == ["user.attachment.meta", "user.attachment"]
+    assert await types_at(inside, "turn_1/attachments/c.pdf") == ["user.attachment.meta", "user.attachment"]
+    read = await inside.ask("artifact/read", {"paths": ["fi:turn_1.user.attachments/b.png"]})
+    assert [(block["mime"], "base64" in block) for block in read["blocks"]] == [
+        ("application/json", False),
+        ("image/png", True),
+    ]
+
+
+@pytest.mark.rule("turns.attachments-are-materialised")
+async def test_two_attachments_of_one_name_never_shadow_each_other(inside: Inside) -> None:
+    begun = await attach(inside, *({"name": "a.tar.gz", "text": text} for text in ("one", "two", "one")))
+    names = [one["physical_path"].rpartition("/")[2] for one in begun["attachments"]]
+    assert names == ["a.tar.gz", "a.tar-2.gz", "a.tar-3.gz"]
+    assert [(inside.out / "turn_1/attachments" / name).read_text() for name in names] == ["one", "two", "one"]
+
+
+async def test_a_file_that_stands_there_already_is_never_replaced(inside: Inside) -> None:
+    inside.write("turn_1/attachments/a.txt", "somebody's")
+    begun = await attach(inside, {"name": "a.txt", "text": "mine"})
+    assert begun["attachments"][0]["physical_path"] == "turn_1/attachments/a-2.txt"
+    assert (inside.out / "turn_1/attachments/a.txt").read_text() == "somebody's"
+
+
+async def test_an_attachment_that_lies_in_its_place_already_is_that_one(inside: Inside) -> None:
+    inside.write("turn_1/attachments/a.txt", "there")
+    begun = await attach(inside, {"name": "a.txt", "path": "turn_1/attachments/a.txt"})
+    assert begun["attachments"][0]["physical_path"] == "turn_1/attachments/a.txt"
+
+
+async def test_beginning_again_answers_the_same_attachments(inside: Inside) -> None:
+    wanted = [{"name": "b.txt", "text": "two"}, {"name": "a.txt", "text": "one"}]
+    first = await attach(inside, *wanted)
+    assert await attach(inside, *wanted) == first
+    assert len(list((inside.out / "turn_1/attachments").iterdir())) == 2
+
+
+@pytest.mark.parametrize(
+    ("attachment", "kind"),
+    [
+        ({"name": "../a", "text": "x"}, "unsafe_path"),
+        ({"name": "/a", "text": "x"}, "unsafe_path"),
+        ({"name": "a\0", "text": "x"}, "unsafe_path"),
+        ({"name": "a", "base64": "?"}, "bad_path"),
+        ({"name": "a", "path": "no/where"}, "not_found"),
+        ({"name": "a", "path": "../../etc/passwd"}, "unsafe_path"),
+        ({"name": "a", "path": "/etc/passwd"}, "not_permitted"),
+        ({"name": "a", "path": "link"}, "unsafe_path"),
+        ({"name": "a", "path": "so:sources_pool[1]"}, "bad_path"),
+    ],
+)
+async def test_what_cannot_be_attached_begins_nothing(inside: Inside, attachment: dict[str, str], kind: str) -> None:
+    (inside.out / "link").symlink_to("/etc/passwd")
+    with pytest.raises(Refusal) as refused:
+        await attach(inside, {"name": "good.txt", "text": "x"}, attachment)
+    assert refused.value.kind == kind
+    assert "turn_id" not in await inside.ask("workspace/status")
+
+
+# Bringing back
+
+
+@pytest.mark.rule("turns.begin-rehosts-on-request")
+@pytest.mark.parametrize("rehost", ["all", ["fi:turn_1.files/a.txt", "turn_1/attachments/b.txt"]])
+async def test_a_turn_begins_with_the_files_of_earlier_ones(inside: Inside, rehost: Any) -> None:
+    await attach(inside, {"name": "b.txt", "text": "two"})
+    inside.write("turn_1/files/a.txt", "one")
+    await inside.sync()
+    shutil.rmtree(inside.out / "turn_1")
+    await inside.sync()
+    begun = await attach(inside, turn="turn_2", rehost=rehost)
+    assert sorted(one["physical_path"] for one in begun["rehosted"]) == [
+        "turn_1/attachments/b.txt",
+        "turn_1/files/a.txt",
+    ]
+    assert (inside.out / "turn_1/files/a.txt").read_text() == "one"
+
+
+async def test_what_cannot_be_brought_back_is_missing_and_the_turn_begins(inside: Inside) -> None:
+    begun = await attach(inside, rehost=["fi:turn_0.files/never.txt", "fi:../x"])
+    assert begun["missing"] == [
+        {"path": "fi:turn_0.files/never.txt", "reason": "unknown"},
+        {"path": "fi:../x", "reason": "unsafe_path"},
+    ]
+
+
+# The end
+
+
+@pytest.mark.rule("turns.end-saves-and-settles")
+async def test_a_turn_ends_with_what_was_answered(inside: Inside) -> None:
+    await inside.begin()
+    inside.write("turn_1/files/a.txt", "one")
+    ended = await inside.ask("turn/end", {"turn_id": "turn_1", "completion": {"text": "Done, see [[S:1]]."}})
+    assert ended == {"saved": [], "sources_used": [1], "notices": []}
+    (block,) = (await inside.ask("timeline/blocks", {"path": "ar:turn_1.assistant.completion"}))["blocks"]
+    assert (block["text"], block["meta"]["sources_used"]) == ("Done, see [[S:1]].", [1])
+    assert "turn_id" not in await inside.ask("workspace/status")
+    view = orjson.loads((inside.out / "timeline.json").read_bytes())
+    assert [one["type"] for one in view["blocks"]] == ["turn.header", "assistant.completion"]
+
+
+async def test_a_turn_that_is_not_open_cannot_end(inside: Inside) -> None:
+    with pytest.raises(UnknownTurn):
+        await inside.ask("turn/end", {"turn_id": "turn_1"})
+    await inside.begin("turn_1")
+    await inside.ask("turn/end", {"turn_id": "turn_1"})
+    with pytest.raises(NotPermitted):
+        await inside.ask("turn/end", {"turn_id": "turn_1"})
+
+
+async def test_the_end_asked_for_again_answers_the_same(inside: Inside) -> None:
+    await inside.begin()
+    params = {"turn_id": "turn_1", "completion": {"text": "Done."}, "request_id": "r1"}
+    first = await inside.ask("turn/end", params)
+    revision = inside.workspace.revision
+    assert await inside.ask("turn/end", params) == first
+    assert inside.workspace.revision == revision
+
+
+async def test_an_open_call_ends_with_its_turn(inside: Inside) -> None:
+    await inside.begin()
+    await inside.ask("call/begin", {"tool_call_id": "tc_1", "tool_id": "exec", "params": {}})
+    inside.write("turn_1/files/a.txt", "one")
+    await inside.ask("turn/end", {"turn_id": "turn_1"})
+    assert not inside.workspace.open_calls
+    resolved = await inside.ask("artifact/resolve", {"paths": ["turn_1/files/a.txt"]})
+    assert resolved["results"][0]["artifact"]["visibility"] == "external"
+
+
+@pytest.mark.rule("watch.incomplete-files-at-turn-end")
+async def test_a_file_still_open_at_the_end_is_incomplete_until_it_is_closed(
+    inside: Inside, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sidecar.core.limits.STILL_OPEN_WAIT", 0.05)
+    await inside.begin()
+    with inside.write("turn_1/files/a.txt", "half").open("a") as writer:
+        ended = await inside.ask("turn/end", {"turn_id": "turn_1"})
+        assert [said["code"] for said in ended["notices"]] == ["still_open"]
+        (found,) = (await inside.ask("artifact/list"))["artifacts"]
+        assert (found["incomplete"], found.get("sid"), found.get("sha256")) == (True, None, None)
+        writer.write(" and half")
+    await inside.sync()
+    (found,) = (await inside.ask("artifact/list"))["artifacts"]
+    assert (found.get("incomplete"), found["sid"], found["version"]) == (None, 1, 1)
+
+
+@pytest.mark.rule("turns.sources-used-of-a-turn")
+async def test_a_turn_used_what_its_answer_and_its_files_cite(inside: Inside) -> None:
+    await inside.begin()
+    await inside.ask("sources/merge", {"rows": [{"url": f"https://example.com/{n}"} for n in range(4)]})
+    await inside.ask("call/begin", {"tool_call_id": "tc_1", "tool_id": "exec", "params": {}})
+    inside.write("turn_1/files/a.md", "as [[S:3]] says")
+    (made,) = (await inside.ask("call/end", {"tool_call_id": "tc_1"}))["artifacts"]
+    assert made["sources_used"] == [3]
+    ended = await inside.ask("turn/end", {"turn_id": "turn_1", "completion": {"text": "x", "sources_used": [1]}})
+    assert ended["sources_used"] == [1, 3]
+
+
+async def test_vectors_are_kept_for_what_the_turn_leaves(inside: Inside) -> None:
+    await inside.begin()
+    await inside.ask("turn/end", {"turn_id": "turn_1", "embeddings": {"turn.log": [0.5, -1.0]}})
+    assert inside.workspace.vectors.keys() == {("turn_1", "turn.log")}

@@ -1,0 +1,290 @@
+"""A tool call begins and ends, and what it produced is settled, told and hosted."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sidecar.core import limits
+from sidecar.core.artifacts import Artifact, Visibility
+from sidecar.core.blocks import LEVELS, Defaults, is_shallow, iso, tell
+from sidecar.core.citations import extract
+from sidecar.core.entries import BlockTold, CallBegun, CallEnded, Entry, FileSeen, Noticed, Promised, SourceSet
+from sidecar.core.errors import NotFound, NotPermitted, Refusal, TooLarge, UnknownTurn
+from sidecar.core.happened import Call
+from sidecar.core.notices import Notice, notice
+from sidecar.core.paths import FilePath, parse, parse_physical, rewrite
+from sidecar.core.registration import settle, told_visibility
+from sidecar.core.told_blocks import call_block, content_block, digest_block, digest_of, result_block
+from sidecar.hosting import Hosting
+from sidecar.looking import Looker
+from sidecar.reading import Held, Reader
+from sidecar.workspace import Workspace
+
+Decided = tuple[Sequence[Entry], dict[str, Any]]
+ROUNDS = 5  # of reading what was produced, when it goes on changing meanwhile
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """A file that a call was meant to make."""
+
+    path: FilePath | None
+    asked: str
+    visibility: Visibility | None
+    description: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a call came to: what its tool said, what it was to make, and which files are still being written.
+
+    `said` holds `result` or `error`, as far as the tool gave one; `held` the contents of what it made, by hash.
+    """
+
+    said: Mapping[str, Any]
+    expect: Sequence[Expected]
+    unsettled: Sequence[str]
+    held: Mapping[str, Held]
+
+
+class Calls:
+    """Decides what calls change. What decides answers the entries to stage and the result to give."""
+
+    def __init__(
+        self, workspace: Workspace, looker: Looker, reader: Reader, hosting: Hosting, *, eligible: Sequence[str]
+    ) -> None:
+        self._workspace = workspace
+        self._looker = looker
+        self._reader = reader
+        self._hosting = hosting
+        self._eligible = eligible
+
+    def begin(self, call_id: str, *, tool_id: str, params: Mapping[str, Any], turn_id: str | None) -> Decided:
+        """Open a call. Raises NotPermitted for an id that was used, UnknownTurn when no turn is open or known."""
+        workspace = self._workspace
+        turn = turn_id or workspace.turn_id
+        if not turn or not workspace.has_turn(turn):
+            raise UnknownTurn(turn or "turn_id", "begin a turn first")
+        if workspace.calls.latest(call_id) is not None or call_id in workspace.timeline.tools:
+            raise NotPermitted(call_id, "this tool_call_id was used; every call has its own")
+        if not is_shallow(params):
+            raise TooLarge("params", f"JSON may nest {LEVELS} levels deep")
+        now = time.time()
+        entries = [
+            CallBegun(call_id, turn, tool_id, now),
+            told(call_block(turn, call_id, tool_id, dict(params), iso(now)), turn, now),
+        ]
+        return entries, {"tool_call_id": call_id, "turn_id": turn, "revision": workspace.next_revision + 1}
+
+    async def look(self, call_id: str) -> tuple[str, ...]:
+        """Look at the disk for the end of a call; answers the files that stay open. Raises NotFound."""
+        self._open(call_id)
+        await self._looker.look("")
+        return await self._looker.wait_closed(limits.STILL_OPEN_WAIT)
+
+    async def files_have_arrived(self, expect: Iterable[Expected] = ()) -> None:
+        """Wait for newer states of files that are about to be settled; settling an older one would bury them."""
+        workspace = self._workspace
+        named = [item.path.physical for item in expect if item.path is not None]
+        while workspace.arriving([*named, *(artifact.path.physical for artifact in workspace.pending.values())]):
+            await workspace.stage()
+
+    def expected(self, call_id: str, asked: Iterable[tuple[str, Visibility | None, str | None]]) -> list[Expected]:
+        """Read what a call was meant to make. What is no path of a file can only be missing."""
+        turn = self._open(call_id).turn_id
+        return [Expected(_target(text, turn), text, visibility, words) for text, visibility, words in asked]
+
+    async def read_produced(self, call_id: str, expect: Sequence[Expected]) -> dict[str, Held]:
+        """The contents of what the call made, as far as blocks carry them, by hash. Waits for files on their way."""
+        held: dict[str, Held] = {}
+        room = limits.CALL_CONTENT_BYTES
+        for _ in range(ROUNDS):
+            await self.files_have_arrived(expect)
+            call = self._find(call_id)
+            if call is None:
+                break  # the same end was asked for twice, and the other one was faster
+            mine, _orphans = self._produced(call, _named(expect))
+            lacking = [artifact for artifact in mine if (artifact.sha256() or "") not in held]
+            if not lacking:
+                break
+            for artifact in lacking:
+                content = await self._reader.held(artifact, room)
+                held[artifact.sha256() or ""] = content
+                room -= content.weight
+        await self.files_have_arrived(expect)
+        return held
+
+    def end(self, call_id: str, outcome: Outcome) -> Decided:
+        """Close a call: settle, number, tell and host what it produced, say what is missing.
+
+        Raises NotFound for no open call, TooLarge for a result that nests too deep.
+        """
+        call = self._open(call_id)
+        if not is_shallow(outcome.said):
+            raise TooLarge("result", f"JSON may nest {LEVELS} levels deep")
+        now = time.time()
+        named = _named(outcome.expect)
+        late = [item for path, item in named.items() if path.physical in outcome.unsettled]
+        mine, ambiguous = self._produced(call, named)
+        settled = [(artifact, _wanted(named.get(artifact.path), artifact)) for artifact in mine]
+        entries = self._settle(settled, call_id, now) + self._settle([(one, "external") for one in ambiguous], "", now)
+        sids = {entry.row["artifact_path"]: entry.row["sid"] for entry in entries if isinstance(entry, SourceSet)}
+        records: list[dict[str, Any]] = []
+        for artifact, visibility in sorted(settled, key=lambda pair: pair[0].path.physical.encode()):
+            content = outcome.held.get(artifact.sha256() or "", Held())
+            item = named.get(artifact.path)
+            record = self._record(artifact, visibility, call, sids, content)
+            if item is not None and item.description:
+                record["description"] = item.description
+            records.append(record)
+            digest = digest_of(record)
+            entries.append(
+                told(
+                    digest_block(digest, turn_id=call.turn_id, tool_call_id=call_id, tool_id=call.tool_id),
+                    call.turn_id,
+                    now,
+                )
+            )
+            block = content_block(digest, content=content.text, packed=content.packed, tool_id=call.tool_id)
+            entries.append(told(block, call.turn_id, now))
+        missing = [item.asked for item in outcome.expect if item not in late and not self._is_there(item.path)]
+        for said in _results(call_id, outcome.said, missing, now):
+            entries.append(told(result_block(call.turn_id, call_id, call.tool_id, said), call.turn_id, now))
+        entries += [Promised(item.path.physical, call_id, _wanted(item)) for item in late if item.path is not None]
+        for artifact, visibility in [*settled, *((one, "external") for one in ambiguous)]:
+            if visibility == "external":
+                entries += self._hosting.wanted(artifact.path, artifact.sha256())
+        entries.append(CallEnded(call_id, now))
+        notices = _notices(ambiguous, missing, outcome.unsettled)
+        entries += [Noticed(said) for said in notices if said["code"] == "attribution_ambiguous"]
+        result = {"artifacts": records, "missing": missing, "unsettled": list(outcome.unsettled), "notices": notices}
+        return entries, result
+
+    def abandon_all(self, now: float) -> list[Entry]:
+        """The turn ends with calls open: what they made is settled and hosted, and they are over."""
+        workspace = self._workspace
+        entries: list[Entry] = []
+        pending = list(workspace.pending.values())
+        for call in workspace.open_calls:
+            made = [(one, _wanted(None, one)) for one in pending if one.owner == call.tool_call_id]
+            entries += self._settle(made, call.tool_call_id, now)
+            entries.append(CallEnded(call.tool_call_id, now))
+        entries += self._settle([(one, _wanted(None, one)) for one in pending if not one.owner], "", now)
+        settled = [entry for entry in entries if isinstance(entry, FileSeen) and entry.visibility == "external"]
+        for entry in settled:
+            entries += self._hosting.wanted(parse_physical(entry.fact.path), entry.fact.sha256)
+        return entries
+
+    def _settle(self, produced: Iterable[tuple[Artifact, Visibility]], call_id: str, now: float) -> list[Entry]:
+        workspace = self._workspace
+        return settle(
+            produced,
+            call=call_id,
+            artifacts=workspace.artifacts,
+            pool=workspace.pool,
+            eligible=self._eligible,
+            ts=now,
+        )
+
+    def _open(self, call_id: str) -> Call:
+        call = self._find(call_id)
+        if call is None:
+            raise NotFound(call_id, "no call of this id is open")
+        return call
+
+    def _find(self, call_id: str) -> Call | None:
+        return next((call for call in self._workspace.open_calls if call.tool_call_id == call_id), None)
+
+    def _produced(self, call: Call, named: Mapping[FilePath, Expected]) -> tuple[list[Artifact], list[Artifact]]:
+        """What this call made, and what nobody claims once the last open call ends."""
+        pending = list(self._workspace.pending.values())
+        mine = [
+            artifact
+            for artifact in pending
+            if artifact.owner == call.tool_call_id or (not artifact.owner and artifact.path in named)
+        ]
+        internal = [
+            artifact
+            for path, item in named.items()
+            if item.visibility is not None
+            and (artifact := self._workspace.artifact(path)) is not None
+            and artifact.fact is not None
+            and artifact not in mine
+            and artifact.visibility not in ("pending", item.visibility)
+        ]
+        last = len(self._workspace.open_calls) == 1
+        orphans = [artifact for artifact in pending if last and artifact not in mine]
+        return mine + internal, orphans
+
+    def _is_there(self, path: FilePath | None) -> bool:
+        artifact = self._workspace.artifact(path) if path is not None else None
+        return artifact is not None and artifact.on_disk
+
+    def _record(
+        self, artifact: Artifact, visibility: Visibility, call: Call, sids: Mapping[str, int], content: Held
+    ) -> dict[str, Any]:
+        """The artifact as it will stand when the end of its call is applied."""
+        record = self._reader.record(artifact)
+        sid = sids.get(record["artifact_path"], artifact.sid)
+        # The digest that is told beside it makes it an artifact both told and seen.
+        record |= {
+            "visibility": visibility,
+            "origin": "both",
+            "tool_call_id": call.tool_call_id,
+            "tool_id": call.tool_id,
+        }
+        if content.text is not None and not record["sources_used"]:
+            record["sources_used"] = extract(content.text, record["mime"], self._workspace.pool.sids)
+        return record | ({"sid": sid} if sid is not None else {})
+
+
+def told(block: Mapping[str, Any], turn_id: str, now: float) -> BlockTold:
+    """A block of ours, ready to be staged."""
+    return BlockTold(tell(block, Defaults(turn_id, now)))
+
+
+def _target(text: str, turn_id: str) -> FilePath | None:
+    """A file that a call names: a full path as it stands, a bare name in the call's turn; None for what is neither."""
+    try:
+        path = parse(text)
+        return path if isinstance(path, FilePath) and path.place else rewrite(text, current_turn=turn_id).path
+    except Refusal:
+        return None
+
+
+def _named(expect: Iterable[Expected]) -> dict[FilePath, Expected]:
+    return {item.path: item for item in expect if item.path is not None}
+
+
+def _wanted(item: Expected | None, artifact: Artifact | None = None) -> Visibility:
+    """Who may see what a call made: as `expect` says, else as was told of it, else everybody."""
+    if item is not None and item.visibility is not None:
+        return item.visibility
+    return told_visibility(artifact) if artifact is not None else "external"
+
+
+def _results(call_id: str, said: Mapping[str, Any], missing: Sequence[str], now: float) -> list[dict[str, Any]]:
+    """What the tool answered, its error, and an error for each file that is missing."""
+    results: list[dict[str, Any]] = []
+    if said:
+        results.append({"tool_call_id": call_id, **said, "ts": iso(now)})
+    for path in missing:
+        error = {
+            "code": "missing_artifact",
+            "message": "this file was expected and is not there",
+            "details": {"path": path},
+        }
+        results.append({"tool_call_id": call_id, "error": error, "ts": iso(now)})
+    return results
+
+
+def _notices(ambiguous: Iterable[Artifact], missing: Sequence[str], unsettled: Sequence[str]) -> list[Notice]:
+    said = [notice("attribution_ambiguous", path=artifact.path.physical) for artifact in ambiguous]
+    if missing:
+        said.append(notice("missing_artifact", missing=list(missing)))
+    if unsettled:
+        said.append(notice("still_open", paths=list(unsettled)))
+    return said

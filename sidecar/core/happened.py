@@ -1,0 +1,38 @@
+"""What a state is made of and what a change of it brought about: turns, calls, and the news of one batch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from sidecar.core.artifacts import Artifact
+from sidecar.core.notices import Notice
+
+
+@dataclass(slots=True)
+class Happened:
+    """What one batch changed, for those who listen: new rows, and artifacts as they stand now."""
+
+    revision: int = 0
+    sources: dict[int, dict[str, Any]] = field(default_factory=dict)
+    artifacts: dict[str, Artifact] = field(default_factory=dict)
+    blocks: list[int] = field(default_factory=list)
+    notices: list[Notice] = field(default_factory=list)
+    turns: set[str] = field(default_factory=set)  # turns named for the first time
+
+
+@dataclass(slots=True)
+class Call:
+    """A tool call: open while the program of that call may produce files."""
+
+    tool_call_id: str
+    turn_id: str
+    tool_id: str
+    open: bool = True
+
+
+@dataclass(slots=True)
+class Turn:
+    turn_id: str
+    params: str
+    ended: bool = False

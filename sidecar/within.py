@@ -1,0 +1,103 @@
+"""The call that a change is told in: one that is open, or one of its own."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from sidecar.calls import told
+from sidecar.core.artifacts import Visibility
+from sidecar.core.blocks import iso
+from sidecar.core.entries import CallBegun, CallEnded, Entry
+from sidecar.core.errors import NotFound, NotPermitted, UnknownTurn
+from sidecar.core.told_blocks import Block, call_block
+from sidecar.workspace import Workspace
+
+Verb = Literal["write", "patch", "hide"]
+
+
+@dataclass(frozen=True, slots=True)
+class Within:
+    """A call. One of its own begins and ends with the change that is told in it."""
+
+    tool_call_id: str
+    turn_id: str
+    tool_id: str
+    is_own: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Telling:
+    """How a change is to be told: in which call, if one was named, and what was asked, for a call of its own.
+
+    `contents` are the params that show some of a content; they are left out where it is internal.
+    """
+
+    verb: Verb
+    tool_call_id: str | None
+    params: Mapping[str, Any]
+    contents: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
+def within(workspace: Workspace, telling: Telling) -> Within:
+    """The call that was named, else the only one that is open, else one of its own in the open turn.
+
+    Raises UnknownTurn when no turn is open, NotFound for a call that nobody told of, NotPermitted for one that ended.
+    """
+    if telling.tool_call_id is not None:
+        return _named(workspace, telling.tool_call_id)
+    if len(workspace.open_calls) == 1:
+        (call,) = workspace.open_calls
+        return Within(call.tool_call_id, call.turn_id, call.tool_id, is_own=False)
+    own = f"{telling.verb}_{secrets.token_hex(6)}"
+    return Within(own, require_turn(workspace), f"react.{telling.verb}", is_own=True)
+
+
+def require_turn(workspace: Workspace) -> str:
+    """The open turn. Raises UnknownTurn."""
+    if not workspace.turn_id:
+        raise UnknownTurn("turn_id", "begin a turn first")
+    return workspace.turn_id
+
+
+def entries_in(
+    call: Within,
+    telling: Telling,
+    blocks: Iterable[Block],
+    others: Iterable[Entry],
+    *,
+    visibility: Visibility,
+    now: float,
+) -> list[Entry]:
+    """The blocks told in this call, shown to nobody who may not see what they tell of, and what goes with them."""
+    entries: list[Entry] = [told(_guarded(block, visibility), call.turn_id, now) for block in blocks]
+    if not call.is_own:
+        return [*entries, *others]
+    return [*_begun(call, telling, visibility, now), *entries, *others, CallEnded(call.tool_call_id, now)]
+
+
+def _begun(call: Within, telling: Telling, visibility: Visibility, now: float) -> list[Entry]:
+    params = {**telling.params, **(telling.contents if visibility != "internal" else {})}
+    asked = call_block(call.turn_id, call.tool_call_id, call.tool_id, params, iso(now))
+    begun = CallBegun(call.tool_call_id, call.turn_id, call.tool_id, now)
+    return [begun, told(_guarded(asked, visibility), call.turn_id, now)]
+
+
+def _guarded(block: Block, visibility: Visibility) -> Block:
+    """Blocks at an artifact's path follow what it is; others must say themselves that they are not for everybody."""
+    if visibility == "external" or (visibility == "pending" and not block["path"].startswith("tc:")):
+        return block
+    return {**block, "meta": {**block["meta"], "visibility": "internal"}}
+
+
+def _named(workspace: Workspace, asked: str) -> Within:
+    for call in workspace.open_calls:
+        if call.tool_call_id == asked:
+            return Within(asked, call.turn_id, call.tool_id, is_own=False)
+    if workspace.calls.latest(asked) is not None:
+        raise NotPermitted(asked, "this call has ended")
+    if asked in workspace.timeline.tools:  # told of in a block, and never begun here
+        return Within(asked, require_turn(workspace), workspace.timeline.tools[asked], is_own=False)
+    raise NotFound(asked, "no call of this id is open; begin it first, or name none")

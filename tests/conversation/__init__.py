@@ -1,0 +1,1 @@
+"""Whole conversations, as an agent loop drives them."""
