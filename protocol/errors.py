@@ -109,7 +109,10 @@ FAILURES = (
     Failure(
         CONTENT_MODIFIED, "stale", "It was based on another state than the present one.", RefusedAsStale
     ),
-    Failure(REQUEST_FAILED, "store_unavailable", "The object store did not answer; ask again later.", Refused),
+    Failure(
+        REQUEST_FAILED, "store_unavailable", "What holds the bytes, a store or a disk, does not give or take them now.",
+        Refused,
+    ),
     Failure(
         REQUEST_FAILED, "journal_unavailable", "The change could not be made durable and did not happen.", Refused
     ),

@@ -199,7 +199,8 @@ _REQUESTS = (
     ),
     Request(
         "timeline/flush", NoParams, timeline.FlushResult,
-        "Write the views of the timeline into OUT_DIR now.", RUNTIME, (*ALWAYS, "journal_unavailable"), progress=True,
+        "Write the views of the timeline into OUT_DIR now.",
+        RUNTIME, (*ALWAYS, "journal_unavailable", "store_unavailable", "unsafe_path"), progress=True,
     ),
 )  # fmt: skip
 

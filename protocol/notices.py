@@ -35,6 +35,7 @@ NoticeCode = TypeAliasType(
         "store_unavailable",
         "hosting_failed",
         "hosting_pending",
+        "view_not_written",
         "refs_forgotten",
         "refs_unresolved",
         "timeline_malformed",
@@ -111,7 +112,10 @@ _TABLE = (
         "store_unavailable", "warning", "The store does not answer; what is to be hosted waits for it.", ("reason",)
     ),
     NoticeKind("hosting_failed", "error", "Bytes can never be hosted.", ("path", "reason"), ("sha256",)),
-    NoticeKind("hosting_pending", "info", "Files are not hosted yet; it goes on in the background.", ("paths",)),
+    NoticeKind(
+        "hosting_pending", "info", "Files are not hosted yet; it goes on in the background.", ("paths",), ("reason",)
+    ),
+    NoticeKind("view_not_written", "warning", "timeline.json could not be written; nothing else is lost.", ("reason",)),
     NoticeKind(
         "refs_forgotten", "info", "A summary does not name these artifacts; they are listed behind it.", ("missing",),
     ),

@@ -34,6 +34,23 @@ JSON-RPC 2.0 with `Content-Length` framing and the life cycle of LSP. A field ma
 nothing to say; null is sent or taken only where its type says so. Integers go up to 2^53. The daemon refuses unknown
 params; a client ignores unknown fields of results. The examples are taken from `tests/conformance/cases`: they show the
 fields that a case names, and an ellipsis where it leaves a value open.
+
+## Paths
+
+A path is a stable name, logical or physical; every method takes either spelling, and answers the logical one as
+`artifact_path` and the one relative to OUT_DIR as `physical_path`. Turn and call ids are 1 to 128 of `A-Z a-z 0-9 _ -`.
+
+| logical | physical | what stands there |
+| --- | --- | --- |
+| `fi:<turn>.files/<name>` | `<turn>/files/<name>` | a file that was made in a turn |
+| `fi:<turn>.user.attachments/<name>` | `<turn>/attachments/<name>` | what the user attached |
+| `fi:<name>` | `<name>` | any other file below OUT_DIR, to be read only |
+| `ar:<turn>.user.prompt`, `ar:<turn>.assistant.completion`, … | none | what was said in a turn |
+| `tc:<turn>.<call>.call`, `.result`, `.notice` | none | what a tool call was asked, answered and warned of |
+| `su:<turn>.conv.range.summary` | none | the summary of what was compacted |
+| `so:sources_pool[1,3-5]` | none | rows of the sources pool |
+
+`artifact/write`, `artifact/patch` and what a call expects also take a bare `<name>`: the open turn's file of that name.
 """
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,19 +11,36 @@ from sidecar.core import limits
 from sidecar.core.artifacts import Artifact, Visibility
 from sidecar.core.blocks import LEVELS, Defaults, is_shallow, iso, tell
 from sidecar.core.citations import extract
-from sidecar.core.entries import BlockTold, CallBegun, CallEnded, Entry, FileSeen, Noticed, Promised, SourceSet
+from sidecar.core.entries import (
+    BlockTold,
+    CallBegun,
+    CallEnded,
+    Entry,
+    FileSeen,
+    Noticed,
+    Promised,
+    SourceSet,
+    Stored,
+    encode,
+)
 from sidecar.core.errors import NotFound, NotPermitted, Refusal, TooLarge, UnknownTurn
 from sidecar.core.happened import Call
 from sidecar.core.notices import Notice, notice
 from sidecar.core.paths import FilePath, parse, parse_physical, rewrite
-from sidecar.core.registration import settle, told_visibility
+from sidecar.core.registration import settling, told_visibility
 from sidecar.core.told_blocks import call_block, content_block, digest_block, digest_of, result_block
 from sidecar.hosting import Hosting
 from sidecar.looking import Looker
+from sidecar.pacing import at_once, paced
+from sidecar.produced import as_on_disk, changed_internally, sha256_on_disk
 from sidecar.reading import Held, Reader
 from sidecar.workspace import Workspace
 
 Decided = tuple[Sequence[Entry], dict[str, Any]]
+Ended = tuple[Sequence[Entry], dict[str, Any], Sequence[Stored]]
+"""What the end of a call changes, its result, and the entries as the journal stores them, if that is prepared."""
+_Blocks = dict[str, tuple[Mapping[str, Any], Held, list[Entry]]]
+"""By physical path: a digest and a content, and the blocks that tell of them."""
 ROUNDS = 5  # of reading what was produced, when it goes on changing meanwhile
 
 
@@ -48,6 +65,18 @@ class Outcome:
     expect: Sequence[Expected]
     unsettled: Sequence[str]
     held: Mapping[str, Held]
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """The end of a call, decided ahead: it holds for as long as nothing else has changed since `mark`.
+
+    Without a mark too much went on beside it, and only the blocks of what did not change can still be used.
+    """
+
+    mark: tuple[int, int] | None
+    ended: Ended
+    blocks: _Blocks
 
 
 class Calls:
@@ -107,21 +136,50 @@ class Calls:
             if call is None:
                 break  # the same end was asked for twice, and the other one was faster
             mine, _orphans = self._produced(call, _named(expect))
-            lacking = [artifact for artifact in mine if (artifact.sha256() or "") not in held]
+            lacking = [artifact for artifact in mine if sha256_on_disk(artifact) not in held]
             if not lacking:
                 break
             for artifact in lacking:
-                content = await self._reader.held(artifact, room)
-                held[artifact.sha256() or ""] = content
+                content = await self._reader.held(as_on_disk(artifact), room)
+                held[sha256_on_disk(artifact)] = content
                 room -= content.weight
         await self.files_have_arrived(expect)
         return held
 
-    def end(self, call_id: str, outcome: Outcome) -> Decided:
-        """Close a call: settle, number, tell and host what it produced, say what is missing.
+    async def prepare(self, call_id: str, outcome: Outcome) -> Prepared | None:
+        """Decide the end of a call ahead, with rests, however many files it made; None when the call is over.
+
+        What is decided meanwhile makes it be decided anew, a few times. Raises what `end` raises.
+        """
+        blocks: _Blocks = {}
+        for _ in range(ROUNDS):
+            await self.files_have_arrived(outcome.expect)
+            mark = self._mark()
+            if self._find(call_id) is None:
+                return None
+            entries, result = await paced(self._ending(call_id, outcome, blocks))
+            encoded = await paced(_encoding(entries))
+            if mark == self._mark():
+                return Prepared(mark, (entries, result, encoded), blocks)
+        await self.files_have_arrived(outcome.expect)
+        return Prepared(None, ((), {}, ()), blocks)
+
+    def end(self, call_id: str, outcome: Outcome, prepared: Prepared | None) -> Ended:
+        """Close a call: settle, number, tell and host what it produced, say what is missing. Stage it at once.
 
         Raises NotFound for no open call, TooLarge for a result that nests too deep.
         """
+        if prepared is not None and prepared.mark == self._mark():
+            return prepared.ended
+        entries, result = at_once(self._ending(call_id, outcome, prepared.blocks if prepared is not None else {}))
+        return entries, result, ()
+
+    def _mark(self) -> tuple[int, int]:
+        """What is durable and what is staged: while neither moves, a decision stays what it was."""
+        return self._workspace.revision, self._workspace.next_revision
+
+    def _ending(self, call_id: str, outcome: Outcome, blocks: _Blocks) -> Generator[None, None, Decided]:
+        """Decide the end of a call; a pause is possible at every file. `blocks` are used again where they still fit."""
         call = self._open(call_id)
         if not is_shallow(outcome.said):
             raise TooLarge("result", f"JSON may nest {LEVELS} levels deep")
@@ -129,34 +187,34 @@ class Calls:
         named = _named(outcome.expect)
         late = [item for path, item in named.items() if path.physical in outcome.unsettled]
         mine, ambiguous = self._produced(call, named)
-        settled = [(artifact, _wanted(named.get(artifact.path), artifact)) for artifact in mine]
-        entries = self._settle(settled, call_id, now) + self._settle([(one, "external") for one in ambiguous], "", now)
+        settled: list[tuple[Artifact, Visibility]] = [
+            (artifact, _wanted(named.get(artifact.path), artifact)) for artifact in mine
+        ]
+        settled.sort(key=lambda pair: pair[0].path.physical.encode())
+        yield
+        entries = yield from self._settling(settled, call_id, now, others=ambiguous)
         sids = {entry.row["artifact_path"]: entry.row["sid"] for entry in entries if isinstance(entry, SourceSet)}
         records: list[dict[str, Any]] = []
-        for artifact, visibility in sorted(settled, key=lambda pair: pair[0].path.physical.encode()):
-            content = outcome.held.get(artifact.sha256() or "", Held())
+        for artifact, visibility in settled:
+            content = outcome.held.get(sha256_on_disk(artifact), _NOT_HELD)
             item = named.get(artifact.path)
             record = self._record(artifact, visibility, call, sids, content)
             if item is not None and item.description:
                 record["description"] = item.description
             records.append(record)
-            digest = digest_of(record)
-            entries.append(
-                told(
-                    digest_block(digest, turn_id=call.turn_id, tool_call_id=call_id, tool_id=call.tool_id),
-                    call.turn_id,
-                    now,
-                )
-            )
-            block = content_block(digest, content=content.text, packed=content.packed, tool_id=call.tool_id)
-            entries.append(told(block, call.turn_id, now))
+            digest, known = digest_of(record), blocks.get(artifact.path.physical)
+            if known is None or known[0] != digest or known[1] is not content:
+                known = blocks[artifact.path.physical] = (digest, content, _blocks_of(call, digest, content, now))
+            entries += known[2]
+            yield
         missing = [item.asked for item in outcome.expect if item not in late and not self._is_there(item.path)]
         for said in _results(call_id, outcome.said, missing, now):
             entries.append(told(result_block(call.turn_id, call_id, call.tool_id, said), call.turn_id, now))
         entries += [Promised(item.path.physical, call_id, _wanted(item)) for item in late if item.path is not None]
         for artifact, visibility in [*settled, *((one, "external") for one in ambiguous)]:
             if visibility == "external":
-                entries += self._hosting.wanted(artifact.path, artifact.sha256())
+                entries += self._hosting.wanted(artifact.path, sha256_on_disk(artifact) or None)
+                yield
         entries.append(CallEnded(call_id, now))
         notices = _notices(ambiguous, missing, outcome.unsettled)
         entries += [Noticed(said) for said in notices if said["code"] == "attribution_ambiguous"]
@@ -169,7 +227,9 @@ class Calls:
         entries: list[Entry] = []
         pending = list(workspace.pending.values())
         for call in workspace.open_calls:
-            made = [(one, _wanted(None, one)) for one in pending if one.owner == call.tool_call_id]
+            made: list[tuple[Artifact, Visibility]] = [
+                (one, _wanted(None, one)) for one in pending if one.owner == call.tool_call_id
+            ]
             entries += self._settle(made, call.tool_call_id, now)
             entries.append(CallEnded(call.tool_call_id, now))
         entries += self._settle([(one, _wanted(None, one)) for one in pending if not one.owner], "", now)
@@ -179,10 +239,16 @@ class Calls:
         return entries
 
     def _settle(self, produced: Iterable[tuple[Artifact, Visibility]], call_id: str, now: float) -> list[Entry]:
+        return at_once(self._settling(produced, call_id, now))
+
+    def _settling(
+        self, produced: Iterable[tuple[Artifact, Visibility]], call_id: str, now: float, others: Iterable[Artifact] = ()
+    ) -> Generator[None, None, list[Entry]]:
         workspace = self._workspace
-        return settle(
+        return settling(
             produced,
             call=call_id,
+            others=others,
             artifacts=workspace.artifacts,
             pool=workspace.pool,
             eligible=self._eligible,
@@ -212,12 +278,12 @@ class Calls:
             if item.visibility is not None
             and (artifact := self._workspace.artifact(path)) is not None
             and artifact.fact is not None
-            and artifact not in mine
             and artifact.visibility not in ("pending", item.visibility)
         ]
-        last = len(self._workspace.open_calls) == 1
-        orphans = [artifact for artifact in pending if last and artifact not in mine]
-        return mine + internal, orphans
+        produced = list(dict.fromkeys([*mine, *internal, *changed_internally(self._workspace, call, named)]))
+        last, claimed = len(self._workspace.open_calls) == 1, set(mine)
+        orphans = [artifact for artifact in pending if last and artifact not in claimed]
+        return produced, orphans
 
     def _is_there(self, path: FilePath | None) -> bool:
         artifact = self._workspace.artifact(path) if path is not None else None
@@ -227,7 +293,7 @@ class Calls:
         self, artifact: Artifact, visibility: Visibility, call: Call, sids: Mapping[str, int], content: Held
     ) -> dict[str, Any]:
         """The artifact as it will stand when the end of its call is applied."""
-        record = self._reader.record(artifact)
+        record = self._reader.record(as_on_disk(artifact))
         sid = sids.get(record["artifact_path"], artifact.sid)
         # The digest that is told beside it makes it an artifact both told and seen.
         record |= {
@@ -244,6 +310,24 @@ class Calls:
 def told(block: Mapping[str, Any], turn_id: str, now: float) -> BlockTold:
     """A block of ours, ready to be staged."""
     return BlockTold(tell(block, Defaults(turn_id, now)))
+
+
+_NOT_HELD = Held()
+
+
+def _blocks_of(call: Call, digest: Mapping[str, Any], content: Held, now: float) -> list[Entry]:
+    """The digest of what a call made, and its content."""
+    said = digest_block(digest, turn_id=call.turn_id, tool_call_id=call.tool_call_id, tool_id=call.tool_id)
+    block = content_block(digest, content=content.text, packed=content.packed, tool_id=call.tool_id)
+    return [told(said, call.turn_id, now), told(block, call.turn_id, now)]
+
+
+def _encoding(entries: Iterable[Entry]) -> Generator[None, None, list[Stored]]:
+    encoded: list[Stored] = []
+    for entry in entries:
+        encoded.append(encode(entry))
+        yield
+    return encoded
 
 
 def _target(text: str, turn_id: str) -> FilePath | None:
@@ -263,6 +347,8 @@ def _wanted(item: Expected | None, artifact: Artifact | None = None) -> Visibili
     """Who may see what a call made: as `expect` says, else as was told of it, else everybody."""
     if item is not None and item.visibility is not None:
         return item.visibility
+    if artifact is not None and artifact.visibility == "internal":
+        return "internal"
     return told_visibility(artifact) if artifact is not None else "external"
 
 

@@ -24,8 +24,10 @@ from pydantic import (
 )
 from pydantic_settings import BaseSettings, EnvSettingsSource, NoDecode, SettingsConfigDict
 
+from sidecar import store_memory
 from sidecar.core.limits import KEEP_BYTES
 from sidecar.settings_file import BadSettings, read_beside
+from sidecar.store_memory import recall, remember
 from sidecar.stores.location import FolderPlace, StoreSettings, check_endpoint, parse_place
 
 PREFIX = "ARTIFACT_SIDECAR_"
@@ -166,6 +168,11 @@ class Settings(BaseSettings):
             public_endpoint_url=self.store_public_endpoint_url,
         )
 
+    def remember_store(self) -> None:
+        """Have the next daemon find the store, where somebody named it. Raises OSError."""
+        if "store" in self._sources:
+            remember(self.state_dir, {name: getattr(self, name) for name in store_memory.PARTS})
+
     @property
     def attach_roots(self) -> tuple[str, ...]:
         """The folders that attachments may be taken from, beside OUT_DIR."""
@@ -202,6 +209,9 @@ def read_settings(flags: Mapping[str, object]) -> Settings:
     }
     try:
         settings = Settings(**{**file.values, **variables, **given, "out_dir": root})
+        if "store" not in sources and (known := recall(settings.state_dir)):
+            sources = {**dict.fromkeys(known, os.path.join(settings.state_dir, store_memory.NAME)), **sources}
+            settings = Settings(**{**known, **file.values, **variables, **given, "out_dir": root})
     except ValidationError as error:
         raise BadSettings("; ".join(_faults(error, sources))) from None
     settings._sources.update(sources)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import orjson
@@ -21,7 +22,7 @@ from sidecar.core.paths import parse
 from sidecar.core.told_blocks import result_block
 from sidecar.landing import Remember
 from sidecar.looking import Looker
-from sidecar.within import Telling, Within, entries_in, within
+from sidecar.within import Telling, Within, about, audience, entries_in, within
 from sidecar.workspace import Workspace
 
 BODIES_AT_ONCE = 16
@@ -43,7 +44,8 @@ class Hiding:
         Outside a turn there is no call to tell it in, and it is done without. Raises what `within` raises.
         """
         workspace = self._workspace
-        telling = Telling("hide", tool_call_id, {"paths": list(paths), "replacement": replacement})
+        params = {"paths": list(paths), "replacement": replacement}
+        telling = Telling("hide", tool_call_id, params)
         self._call(telling)  # refused before anything is read
         await workspace.stage()
         tail = await self._tail_begins()
@@ -56,7 +58,9 @@ class Hiding:
         call = self._call(telling)
         if call is not None:
             said = result_block(call.turn_id, call.tool_call_id, call.tool_id, {"results": results})
-            entries = entries_in(call, telling, [said], entries, visibility="external", now=time.time())
+            telling = replace(telling, about=about(workspace, paths))
+            visibility = audience(workspace, paths)
+            entries = entries_in(call, telling, [said], entries, visibility=visibility, now=time.time())
         await workspace.stage(*entries, *remember({"results": results}))
         return {"results": results}
 

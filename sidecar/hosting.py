@@ -31,6 +31,7 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 FIRST_REST, LAST_REST = 0.5, 30.0
+SETTLE_STEP = 0.01
 Wanted = tuple[str, str]
 
 
@@ -58,6 +59,7 @@ class Hosting:
         self._outdir = outdir
         self._blobs = blobs
         self._under_way: dict[Wanted, asyncio.Task[None]] = {}
+        self._postponed: dict[Wanted, float] = {}  # uploads that failed by themselves, and when to try them again
         self._unhosted: dict[str, Artifact] = {}  # external files that stand on disk and in no store
         self._stirred = asyncio.Event()
         self._rest = FIRST_REST
@@ -73,14 +75,19 @@ class Hosting:
         if self.store is None or sha256 is None or (path.physical, sha256) in self._workspace.hosting:
             return []
         artifact = self._workspace.artifact(path)
-        if artifact is not None and artifact.hosting(sha256):
+        if artifact is not None and self.keys_of(artifact.hosting(sha256)):
             return []
         return [HostingWanted(path.physical, sha256)]
 
     def left_over(self) -> list[Entry]:
         """The same for every external file on disk that nobody has asked to host: what the end of a turn hosts."""
         unhosted = sorted(self._unhosted.values(), key=lambda artifact: artifact.path.physical.encode())
-        return [entry for artifact in unhosted for entry in self.wanted(artifact.path, artifact.sha256())]
+        return [
+            entry
+            for artifact in unhosted
+            if artifact.fact is not None
+            for entry in self.wanted(artifact.path, artifact.fact.sha256)
+        ]
 
     def take_stock(self) -> None:
         """Find what is not hosted, once the journal is loaded."""
@@ -107,13 +114,13 @@ class Hosting:
         """Wait until nothing is wanted, the store is away, or the time is up. Answers whether all is hosted."""
         try:
             async with asyncio.timeout(seconds):
-                while self._workspace.hosting and not self.fault:
+                while self._workspace.hosting.keys() - self._postponed.keys() and not self.fault:
                     await self._workspace.stage()
                     running = list(self._under_way.values())
                     if running:
                         await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
                     else:
-                        await asyncio.sleep(0)
+                        await asyncio.sleep(SETTLE_STEP)
         except TimeoutError:
             pass
         return not self._workspace.hosting
@@ -138,7 +145,14 @@ class Hosting:
         uri, key = hosting.get("hosted_uri"), hosting.get("key")
         named = self.store.key_of(uri) if isinstance(uri, str) else None
         given = dict.fromkeys(one for one in (named, key) if isinstance(one, str))
+        if not given or "conversation" not in self._workspace.facts:
+            return []
         return [one for one in given if one in self._workspace.keys or is_ours(one, self._identity())]
+
+    def is_here(self, hosting: Mapping[str, Any]) -> bool:
+        """Whether hosting fields speak of the store that is configured now; a bare key does."""
+        uri = hosting.get("hosted_uri")
+        return self.store is not None and (not isinstance(uri, str) or self.store.key_of(uri) is not None)
 
     def fetch(self, key: str, stop: Callable[[], bool]) -> Iterator[bytes]:
         """The bytes under a key, in chunks, until told to stop. Blocking. Raises NotFound and StoreUnavailable."""
@@ -173,24 +187,30 @@ class Hosting:
         except (Refusal, OSError) as fault:
             log.warning("the store could not be probed: %s", fault)
         else:
-            log.info("the store is a %s: %s", store.kind, self.abilities)
+            found = ", ".join(f"{name} {value}" for name, value in self.abilities._asdict().items())
+            log.info("the store (%s) was probed: %s", store.kind, found)
 
     async def _nothing_to_do(self, store: Store) -> None:
         """Wait until something is wanted. A store that was away is asked now and then whether it is back."""
         self._stirred.clear()
         try:
-            await asyncio.wait_for(self._stirred.wait(), self._rest if self.fault else None)
+            rest = self._rest if self.fault else LAST_REST if self._postponed else None
+            await asyncio.wait_for(self._stirred.wait(), rest)
         except TimeoutError:
+            if not self.fault:
+                return
             self._rest = min(self._rest * 2, LAST_REST)
             with suppress(StoreUnavailable):
                 await self.ask(store.head, key_prefix(self._identity()) + "is-anybody-there")
 
     def _start_some(self, store: Store) -> bool:
         """Begin as many uploads as there is room for; answers whether any is under way."""
+        now = asyncio.get_running_loop().time()
         for wanted in list(self._workspace.hosting):
             if len(self._under_way) >= limits.UPLOADS_AT_ONCE:
                 break
-            if wanted not in self._under_way:
+            if wanted not in self._under_way and self._postponed.get(wanted, 0.0) <= now:
+                self._postponed.pop(wanted, None)
                 self._under_way[wanted] = asyncio.create_task(self._host(store, *wanted))
         return bool(self._under_way)
 
@@ -214,7 +234,7 @@ class Hosting:
         try:
             if artifact is None or artifact.visibility == "internal":
                 await self._workspace.stage(HostingWaived(physical, sha256, "internal"))
-            elif artifact.hosting(sha256):
+            elif self.keys_of(artifact.hosting(sha256)):
                 await self._workspace.stage(HostingWaived(physical, sha256, "hosted"))
             else:
                 await self._upload(store, artifact, sha256)
@@ -227,7 +247,7 @@ class Hosting:
             self.fault = self.fault or "disk_full"  # rest before trying again: the journal's disk is full
         except Exception:
             log.exception("hosting %s failed", physical)
-            self.fault = self.fault or "server_error"
+            self._postponed[physical, sha256] = asyncio.get_running_loop().time() + LAST_REST
 
     async def _upload(self, store: Store, artifact: Artifact, sha256: str) -> None:
         path, identity = artifact.path, self._identity()
@@ -241,6 +261,12 @@ class Hosting:
             self._senders, self._send, store, parcel, self._workspace.contents.get(sha256), version.size
         )
         self._is_there()
+        while self._workspace.settling or self._workspace.arriving([path.physical]):
+            await self._workspace.stage()  # who may see it, and what stands on disk, is being decided just now
+        if artifact.visibility == "internal":
+            await self.ask(store.delete, [key])
+            await self._workspace.stage(HostingWaived(path.physical, sha256, "internal"))
+            return
         hosted = Hosted(path.physical, sha256, store.uri(key), rn, key)
         await self._workspace.stage(hosted, *self._row_says(artifact, hosted))
 
@@ -307,11 +333,16 @@ class Hosting:
         if self._workspace.hosting:
             self._stirred.set()
 
+    def _has(self, artifact: Artifact) -> bool:
+        """Whether the store has the bytes that stand on disk."""
+        sha256 = artifact.fact.sha256 if artifact.fact is not None else None
+        return sha256 is None or bool(self.keys_of(artifact.hosting(sha256)))
+
     def _note(self, changed: Iterable[Artifact]) -> None:
         if self.store is None:
             return
         for artifact in changed:
-            if artifact.visibility == "external" and artifact.holds_latest() and not artifact.latest.is_hosted:
+            if artifact.visibility == "external" and artifact.on_disk and not self._has(artifact):
                 self._unhosted[artifact.path.physical] = artifact
             else:
                 self._unhosted.pop(artifact.path.physical, None)

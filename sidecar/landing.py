@@ -11,7 +11,7 @@ import logging
 import os
 import time
 from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 from weakref import WeakValueDictionary
@@ -20,8 +20,17 @@ from sidecar.core import limits
 from sidecar.core.artifacts import Visibility
 from sidecar.core.blocks import iso
 from sidecar.core.drafts import Draft, content_for, digest_for, visibility_at
-from sidecar.core.entries import Entry, Promise
-from sidecar.core.errors import NotFound, NotPermitted, Stale, StoreUnavailable, UnknownTurn, UnsafePath
+from sidecar.core.entries import Entry, Promise, Promised
+from sidecar.core.errors import (
+    JournalUnavailable,
+    NotFound,
+    NotPermitted,
+    ShuttingDown,
+    Stale,
+    StoreUnavailable,
+    UnknownTurn,
+    UnsafePath,
+)
 from sidecar.core.foretelling import foretell
 from sidecar.core.inventory import FileFact, StatKey
 from sidecar.core.notices import Notice
@@ -120,8 +129,13 @@ class Landing:
             entries, result = self._entries(draft, None, saying)
             await workspace.stage(*entries, *remember(result))
             return result
+        await self._promise(draft)
         with workspace.claims.hold(draft.path.physical):
-            placed = await self._looker.off_loop(self._place, draft, standing)
+            try:
+                placed = await self._looker.off_loop(self._place, draft, standing)
+            except BaseException:
+                await self._promise_nothing(draft)
+                raise
             try:
                 kept = await self._looker.off_loop(self._keep, draft.body.content)
                 await self._settled(draft.path)
@@ -130,9 +144,26 @@ class Landing:
                 await workspace.stage(*entries, *remember(result))
             except BaseException:
                 await self._take_back(placed, draft.path)
+                await self._promise_nothing(draft)
                 raise
             await self._looker.off_loop(placed.keep)
         return result
+
+    async def _promise(self, draft: Draft) -> None:
+        """An internal file is promised before it appears: a daemon that dies here leaves nothing for all to see."""
+        if self._is_internal(draft):
+            await self._workspace.stage(Promised(draft.path.physical, "", "internal"))
+
+    async def _promise_nothing(self, draft: Draft) -> None:
+        """What was promised did not come; the next file at this path is anybody's."""
+        if self._is_internal(draft):
+            with suppress(JournalUnavailable, ShuttingDown):
+                await self._workspace.stage(Promised(draft.path.physical, "", "external"))
+
+    def _is_internal(self, draft: Draft) -> bool:
+        known = self._workspace.artifact(draft.path)
+        stays = draft.visibility is None and known is not None and known.visibility == "internal"
+        return draft.visibility == "internal" or stays
 
     async def _settled(self, path: FilePath) -> None:
         """Wait for what is on its way to the journal and decides who may see this file."""
@@ -148,7 +179,7 @@ class Landing:
         except PermissionError as fault:
             raise NotPermitted(physical, "the daemon may not write there") from fault
         except NotFound as fault:
-            raise StoreUnavailable(physical, "OUT_DIR is not where it was", fault="disk_full") from fault
+            raise StoreUnavailable(physical, "OUT_DIR is not where it was", fault="no_out_dir") from fault
         except OSError as fault:
             raise StoreUnavailable(physical, os.strerror(fault.errno or 0), fault="disk_full") from fault
 

@@ -50,6 +50,8 @@ class Links:
         if artifact is None or not artifact.versions:
             raise NotFound(path.physical, "nothing is known at this path")
         _require_external(artifact, path.physical)
+        if not any(version.seen for version in artifact.versions):
+            raise NotFound(path.physical, "this is a display that never was a file; read it instead")
         if self._hosting.store is None or self._hosting.store.kind == "folder":
             return await self._copy_in_out_dir(path)
         keys = self._hosting.keys_of(artifact.latest.facts) or await self._host_now(artifact)
@@ -65,8 +67,9 @@ class Links:
         await self._hosting.settle(limits.HOSTING_WAIT)
         keys = self._hosting.keys_of(artifact.hosting(sha256))
         if not keys:
-            hint = "it is not hosted yet; ask again"
-            raise StoreUnavailable(artifact.path.physical, hint, fault=self._hosting.fault or "timed_out")
+            fault = self._hosting.fault or "timed_out"
+            hint = f"it is not hosted yet, the store is {fault}; `artifact-sidecar doctor` says more"
+            raise StoreUnavailable(artifact.path.physical, hint, fault=fault)
         return keys
 
     async def _presigned(self, path: FilePath, key: str, seconds: int, mime: str) -> str | None:

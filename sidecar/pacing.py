@@ -1,8 +1,12 @@
-"""Long work on the loop, with pauses in which others get their turn."""
+"""Long work on the loop, with pauses in which others get their turn, and work that is never left half done."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Coroutine, Generator
+from typing import Any, TypeVar
+
+T = TypeVar("T")
 
 SECONDS_AT_ONCE = 0.01
 
@@ -20,3 +24,36 @@ class Pace:
         if loop.time() - self._rested > SECONDS_AT_ONCE:
             await asyncio.sleep(0)
             self._rested = loop.time()
+
+
+async def paced(steps: Generator[None, None, T]) -> T:
+    """Do work that pauses at every `yield`, resting whenever enough was done at once; answers what it returns."""
+    pace = Pace()
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            return end.value
+        await pace.rest()
+
+
+def at_once(steps: Generator[None, None, T]) -> T:
+    """The same without any rest."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            return end.value
+
+
+async def to_its_end(work: Coroutine[Any, Any, T]) -> T:
+    """Whoever gives up waiting does not leave a change half done: it is waited for, and then it is or is not."""
+    task = asyncio.get_running_loop().create_task(work)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        if not task.done():
+            await asyncio.wait([task])
+        if not task.cancelled():
+            task.exception()  # whatever it is, nobody waits for it any more
+        raise

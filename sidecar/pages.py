@@ -17,12 +17,11 @@ from typing import Any
 import orjson
 
 from sidecar.core import limits
-from sidecar.core.blocks import CALL, FLAGS, HIDDEN, PATH, SHOWN, SUMMARY, TURN, TYPE, Head, digest_in
-from sidecar.core.compaction import CALL_BLOCK, HEADER
-from sidecar.core.errors import Refusal, TooLarge
+from sidecar.core.blocks import CALL, FLAGS, HIDDEN, PATH, SHOWN, SUMMARY, TURN, TYPE, Head
+from sidecar.core.compaction import CALL_BLOCK, HEADER, cut_summary
+from sidecar.core.errors import TooLarge
 from sidecar.core.labels import call_of
 from sidecar.core.page import Page
-from sidecar.core.paths import parse
 from sidecar.core.render import NEVER_SHOWN, Message, render_block, replacement_of, restored_header
 from sidecar.core.standing import changes_since, with_changes
 from sidecar.looking import Looker
@@ -82,6 +81,7 @@ class Pages:
         self._seen: dict[str, bool] = {}  # artifacts that blocks hold or tell of, and whether they were visible
         self._tellers: dict[str, set[int]] = {}  # artifacts that metadata blocks tell of, and the pages of these
         self._speakers: dict[str, int] = {}  # the hidden block that speaks for all hidden ones at its path
+        self._named: dict[str, bool] = {}  # artifacts that the summary's digest names, and whether they were visible
         self._words: dict[int, bool] = {}  # blocks told as hidden: whether something stands in their place
 
     @property
@@ -193,6 +193,8 @@ class Pages:
     def _see_anew(self, paths: Iterable[str]) -> None:
         for path in dict.fromkeys(paths):
             sees = self._sight.logical(path)
+            if self._named.get(path, sees) != sees:
+                self.lead = None
             if self._seen.get(path, sees) != sees:
                 self._seen[path] = sees
                 self._spoil(self._timeline.at(path))
@@ -272,7 +274,7 @@ class Pages:
         bodies = dict(zip(chosen, await self._fetch(chosen), strict=True))
         for number in numbers:
             await self._pace.rest()
-            await self._add(page, index, number, bodies.get(number))
+            await self._add(page, number, bodies.get(number))
         body = page.close()
         # All at once and last, so that a cancelled request leaves nothing half done.
         self._pages[index : index + 1] = [page]
@@ -288,16 +290,16 @@ class Pages:
             self._seen[head[PATH]] = self._sight.logical(head[PATH])
         if head[TYPE] == NEVER_SHOWN or (head[TYPE] == SUMMARY and not head[FLAGS] & SHOWN):
             return False  # the latest summary stands before all pages, and the others nowhere
-        return self._sight.head(head)
+        return self._tells_of_seen(number) and self._sight.head(head)
 
-    async def _add(self, page: Page, index: int, number: int, body: bytes | None) -> None:
+    async def _add(self, page: Page, number: int, body: bytes | None) -> None:
         if body is None:
             page.add((), within="")
             return
         block = self._as_it_stands(number, body)
         head = self._timeline.heads[number]
         call = call_of(head, block)
-        shown = self._tells_of_seen(block, index) and await self._speaks(number, block)
+        shown = await self._speaks(number, block)
         rendered = self._render(number, block) if shown else []
         page.add(rendered, within=f"final {head[TURN]}" if head[TYPE] in _FINAL and not call else call)
 
@@ -312,20 +314,13 @@ class Pages:
             tool = own if isinstance(own, str) else ""
         return render_block(head, block, tool=tool)
 
-    def _tells_of_seen(self, block: dict[str, Any], index: int) -> bool:
-        """Whether the role sees the artifact that a metadata block tells of, if it is one."""
-        digest = digest_in(block)
-        if digest is None:
-            return True
-        try:
-            path = parse(digest["artifact_path"]).logical
-        except Refusal:
-            return True  # it is metadata of nothing
-        if path is None:
-            return True
-        self._tellers.setdefault(path, set()).add(index)
-        self._seen[path] = sees = self._sight.logical(path)
-        return sees
+    def _tells_of_seen(self, number: int) -> bool:
+        """Whether the role sees every artifact that a block at another path tells of."""
+        about = self._timeline.abouts.get(number, ())
+        for path in about:
+            self._tellers.setdefault(path, set()).add(self.page_of(number))
+            self._seen[path] = self._sight.logical(path)
+        return all(self._seen[path] for path in about)
 
     async def _speaks(self, number: int, block: dict[str, Any]) -> bool:
         """Whether a block stands for itself, or for all that is hidden at its path (spec section 12)."""
@@ -360,9 +355,18 @@ class Pages:
     def _as_it_stands(self, number: int, body: bytes) -> dict[str, Any]:
         """The block now. Where it was hosted meanwhile does not matter, as nothing of that is rendered."""
         block: dict[str, Any] = orjson.loads(body)
+        if self._timeline.heads[number][TYPE] == SUMMARY:
+            block = cut_summary(block, self._may_name)
         if number not in self._timeline.veils:
             return block
         return with_changes(block, changes_since(self._timeline, self._workspace.artifacts, number))
+
+    def _may_name(self, name: str | int) -> bool:
+        """Whether what a summary's digest names may be named to the role."""
+        if isinstance(name, int) or not name.startswith("fi:"):
+            return True  # nothing but artifacts is rendered of it
+        self._named[name] = self._sight.logical(name)
+        return self._named[name]
 
     async def _fetch(self, numbers: Sequence[int]) -> list[bytes]:
         bodies = self._workspace.bodies_now(numbers) if len(numbers) <= FEW_BODIES else None

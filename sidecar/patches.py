@@ -89,7 +89,7 @@ class Patches:
             return await self._fail(target, wanted, base, _error_of(outcome, base), remember)
         draft = await self._draft(target, wanted, base, outcome)
         try:
-            return await self._landing.land(draft, _success(target, wanted, outcome), remember)
+            return await self._landing.land(draft, _success(target, wanted, base, outcome), remember)
         except Stale as moved:
             raise _MovedError from moved
 
@@ -156,7 +156,7 @@ class Patches:
         notices = notices_of(target)
         shown = {key: error[key] for key in ("code", "path", "hunk", "suggested_read") if key in error}
         saying = Saying(
-            _telling(target, wanted),
+            _telling(target, wanted, base),
             notices,
             answer=lambda _: {"ok": False, "error": error, "notices": notices},
             result={"ok": False, "error": shown},
@@ -204,7 +204,7 @@ def _error_of(fault: PatchFault, base: _Base) -> dict[str, Any]:
     return error
 
 
-def _success(target: Rewritten, wanted: Wanted, patched: Patched) -> Saying:
+def _success(target: Rewritten, wanted: Wanted, base: _Base, patched: Patched) -> Saying:
     """The artifact keeps the patched text; a diff is what came of the call (spec section 8)."""
     notices = notices_of(target)
     result: dict[str, Any] = {"ok": True, "path": target.path.physical}
@@ -215,7 +215,7 @@ def _success(target: Rewritten, wanted: Wanted, patched: Patched) -> Saying:
     if patched.hunks and len(diff) < len(wanted.patch):
         contents["truncated"] = True
     return Saying(
-        _telling(target, wanted),
+        _telling(target, wanted, base),
         notices,
         answer=lambda record: {"ok": True, "artifact": record, "notices": notices},
         result=result,
@@ -223,11 +223,12 @@ def _success(target: Rewritten, wanted: Wanted, patched: Patched) -> Saying:
     )
 
 
-def _telling(target: Rewritten, wanted: Wanted) -> Telling:
+def _telling(target: Rewritten, wanted: Wanted, base: _Base) -> Telling:
     asked = {"path": target.original, "kind": wanted.kind, "channel": wanted.channel}
     return Telling(
         "patch",
         wanted.tool_call_id,
         {key: value for key, value in asked.items() if value is not None},
         {"patch": shown_param(wanted.patch, target.path.logical or "")},
+        tuple(sorted({path.logical or "" for path in (target.path, base.path)})),
     )

@@ -216,3 +216,7 @@ class OutDir(Protocol):
     def place(self, path: str, chunks: Iterable[bytes], *, over: StatKey | None) -> Placed:
         """Like `put_back`, and it can be taken back: the former file stays aside until `keep` or `take_back`."""
         ...
+
+    def take_away(self, path: str, key: StatKey) -> bool:
+        """Remove that very file. False when it is another by now, or somebody writes to it: then it stays."""
+        ...

@@ -11,7 +11,7 @@ import asyncio
 import base64
 import hashlib
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Literal, NamedTuple
 
 import orjson
@@ -48,6 +48,10 @@ class Missing(NamedTuple):
         return {"reason": self.reason} | ({"fault": self.fault} if self.fault is not None else {})
 
 
+class _NoOutDirError(Exception):
+    """OUT_DIR is not where it was, so nothing can be brought into it."""
+
+
 class Rehoster:
     """Fetches each file at most once at a time, at most eight at once, each within its deadline."""
 
@@ -76,8 +80,8 @@ class Rehoster:
                 return await asyncio.wait_for(self._bring(path, overdue.is_set), limits.REHOST_DEADLINE)
             except UnsafePath:
                 return Missing("unsafe_path")
-            except NotFound:
-                return Missing("store_unavailable", "disk_full")  # OUT_DIR itself is away
+            except _NoOutDirError:
+                return Missing("store_unavailable", "no_out_dir")
             except TimeoutError:
                 return Missing("store_unavailable", "timed_out")
             except OSError:
@@ -156,7 +160,16 @@ class Rehoster:
 
     def _copy_kept(self, physical: str, sha256: str, over: StatKey | None) -> int:
         with self._blobs.open(sha256) as kept:
-            return self._outdir.put_back(physical, kept, sha256=sha256, over=over).size
+            return self._put(physical, kept, sha256, over).size
+
+    def _put(self, physical: str, chunks: Iterable[bytes], sha256: str | None, over: StatKey | None) -> StatKey:
+        """Raises _NoOutDirError, so that a folder that is away is not taken for bytes that are gone."""
+        try:
+            return self._outdir.put_back(physical, chunks, sha256=sha256, over=over)
+        except NotFound as fault:
+            if fault.about == self._outdir.root:
+                raise _NoOutDirError(physical) from fault
+            raise  # the store has no such bytes
 
     async def _from_store(
         self,
@@ -180,7 +193,8 @@ class Rehoster:
             try:
                 return await self._hosting.ask(self._download, path, key, sha256, size, over, stop)
             except NotFound:
-                why = Missing("gone")
+                # Bytes that were hosted in another store than this one may well be there still.
+                why = Missing("gone" if self._hosting.is_here(hosting) else "unknown")
             except StoreUnavailable as refusal:
                 why = Missing("store_unavailable", refusal.fault)
             except ValueError:
@@ -208,7 +222,7 @@ class Rehoster:
             if sha256 is None and isinstance(size, int) and size != count:
                 raise ValueError(f"{key}: {count} bytes arrived, not {size}")
 
-        standing = self._outdir.put_back(path.physical, arriving(), sha256=sha256, over=over)
+        standing = self._put(path.physical, arriving(), sha256, over)
         return Rehosted(path, standing.size, hashing.hexdigest(), "store")
 
     async def _from_timeline(self, path: FilePath, version: Version, over: StatKey | None) -> Rehosted | None:
@@ -222,7 +236,7 @@ class Rehoster:
         return Rehosted(path, key.size, sha256, "inline")
 
     def _write_inline(self, physical: str, held: bytes, sha256: str, over: StatKey | None) -> StatKey:
-        return self._outdir.put_back(physical, [held], sha256=sha256, over=over)
+        return self._put(physical, [held], sha256, over)
 
     async def at_hand(self, path: FilePath, sha256: str) -> bytes | None:
         """Bytes with this hash from what was kept or from the file itself, for a block; None when neither has them."""

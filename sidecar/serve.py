@@ -44,6 +44,7 @@ def main(argv: list[str]) -> int:
         stdio_role=role if stdio else None,
         allowed=settings.allowed,
         tap=Recording(settings.record).tap if settings.record else None,
+        begun=settings.remember_store,
     )
     # The settings have all that `Wanted` has; importing that would bring the heavy half before the sockets are bound.
     code = daemon.run(cast("Wanted", settings), serving)

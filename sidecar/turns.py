@@ -9,19 +9,19 @@ from typing import Any
 
 import orjson
 
-from sidecar.attaching import Attached, digest_of_attachment
+from sidecar.attaching import Attached
 from sidecar.calls import Calls, told
 from sidecar.core import limits
-from sidecar.core.blocks import PATH, TYPE, iso
+from sidecar.core.blocks import MIME, PATH, TYPE
 from sidecar.core.citations import extract
 from sidecar.core.entries import Embedded, Entry, FileSeen, Remembered, SourceSet, TurnBegun, TurnEnded
 from sidecar.core.errors import NotPermitted, UnknownTurn, UnsafePath
 from sidecar.core.inventory import FileFact
-from sidecar.core.mime import mime_by_name
+from sidecar.core.mime import is_packed, mime_by_name
 from sidecar.core.notices import notice
 from sidecar.core.paths import FilePath, MessagePath, parse_physical
 from sidecar.core.registration import register
-from sidecar.core.sources_used import sources_used_in
+from sidecar.core.sources_used import numbers_in, sources_used_in, speaks
 from sidecar.hosting import Hosting
 from sidecar.looking import Looker
 from sidecar.ports import OutDir
@@ -29,7 +29,7 @@ from sidecar.reading import Reader
 from sidecar.workspace import Workspace
 
 Decided = tuple[Sequence[Entry], dict[str, Any]]
-BODIES_AT_ONCE = 256
+BODIES_AT_ONCE = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class Beginning:
     turn_id: str
     prompt: str | None
     conversation: Mapping[str, str]
-    ts: float | None
+    ts: float
     params: str
 
 
@@ -105,7 +105,7 @@ class Turns:
         turn_id = beginning.turn_id
         if self.is_open(beginning):
             return (), {"turn_id": turn_id, "attachments": self._attachments_of(turn_id), "notices": []}
-        now = time.time() if beginning.ts is None else beginning.ts
+        now = beginning.ts
         entries: list[Entry] = [*self._identify(beginning.conversation), *self._abandon(now)]
         entries.append(TurnBegun(turn_id, now, beginning.params))
         header = {"type": "turn.header", "author": "system", "text": f"[TURN {turn_id}]"}
@@ -119,7 +119,7 @@ class Turns:
         sids = {entry.row["physical_path"]: entry.row["sid"] for entry in registered if isinstance(entry, SourceSet)}
         answered: list[dict[str, Any]] = []
         for one in attached:
-            entries += [told(block, turn_id, now) for block in _attachment_blocks(one, iso(now))]
+            entries += one.told
             entries += self._hosting.wanted(one.path, one.fact.sha256)
             sid = sids.get(one.path.physical) or self._workspace.pool.keys.latest(f"file:{one.path.physical}")
             answered.append(_answer(one.path, one.fact.mime, one.fact.key.size, sid))
@@ -137,12 +137,33 @@ class Turns:
         """The sources used in a turn, ascending: cited in its answer, or named by what was told and made in it."""
         workspace = self._workspace
         heads = workspace.timeline.heads
-        numbers = [one for one in workspace.timeline.of_turn(ending.turn_id) if heads[one][TYPE] != "user.prompt"]
         used = set(self._cited(ending))
+        numbers: list[int] = []
+        for number in workspace.timeline.of_turn(ending.turn_id):
+            known = self._named_beside(number) if is_packed(heads[number][MIME]) else None
+            if known is not None:
+                used |= known
+            elif speaks(heads[number]):
+                numbers.append(number)
         for at in range(0, len(numbers), BODIES_AT_ONCE):
-            for body in await self._looker.off_loop(workspace.bodies, numbers[at : at + BODIES_AT_ONCE]):
-                used |= sources_used_in(orjson.loads(body), workspace.pool.sids)
+            some = numbers[at : at + BODIES_AT_ONCE]
+            used |= await self._looker.off_loop(self._used_in, some, workspace.pool.sids)
         return sorted(used)
+
+    def _named_beside(self, number: int) -> set[int] | None:
+        """What was told beside a content that is no text, as its artifact knows it; the block itself is not read."""
+        workspace = self._workspace
+        artifact = workspace.artifacts.get(workspace.timeline.heads[number][PATH])
+        versions = artifact.versions if artifact is not None else ()
+        mine = next((one for one in versions if number in one.blocks.values()), None)
+        return numbers_in(mine.facts.get("sources_used")) if mine is not None else None
+
+    def _used_in(self, numbers: Sequence[int], sids: Sequence[int]) -> set[int]:
+        """The sources that these blocks use. Blocking."""
+        used: set[int] = set()
+        for body in self._workspace.bodies(numbers):
+            used |= sources_used_in(orjson.loads(body), sids)
+        return used
 
     def end(self, ending: Ending, unfinished: Unfinished, sources_used: Sequence[int]) -> Decided:
         """End the open turn: settle what is left, tell the completion, want everything hosted.
@@ -160,6 +181,9 @@ class Turns:
         entries += [Embedded(turn_id, kind, tuple(vector)) for kind, vector in ending.embeddings.items()]
         entries.append(TurnEnded(turn_id, now, ending.status))
         notices = [notice("still_open", paths=list(unfinished.paths))] if unfinished.paths else []
+        unknown = [sid for sid in sources_used if self._workspace.pool.get(sid) is None]
+        if unknown:
+            notices.append(notice("source_unknown", missing_sids=unknown[: limits.LIST_PAGE]))
         return entries, {"saved": [], "sources_used": list(sources_used), "notices": notices}
 
     def _completion(self, ending: Ending) -> dict[str, Any]:
@@ -259,24 +283,3 @@ def _answer(path: FilePath, mime: str, size: int, sid: int | None) -> dict[str, 
         "size_bytes": size,
     }
     return answer | ({"sid": sid} if sid is not None else {})
-
-
-def _attachment_blocks(attached: Attached, ts: str) -> list[dict[str, Any]]:
-    """The metadata block, and for pictures and PDF the content; other types are read by their path (seed 001)."""
-    digest = orjson.dumps(digest_of_attachment(attached, ts)).decode()
-    path = attached.path
-    meta = {"artifact_path": path.logical, "physical_path": path.physical, "kind": "file", "visibility": "external"}
-    base = {"author": "user", "path": path.logical}
-    blocks = [{**base, "type": "user.attachment.meta", "mime": "application/json", "text": digest, "meta": meta}]
-    if attached.packed is not None:
-        whole = {**meta, "mime": attached.fact.mime, "digest": digest}
-        blocks.append(
-            {
-                **base,
-                "type": "user.attachment",
-                "mime": attached.fact.mime,
-                "base64": attached.packed,
-                "meta": whole,
-            }
-        )
-    return blocks

@@ -15,7 +15,20 @@ from typing import Any
 import orjson
 
 from sidecar.core import limits
-from sidecar.core.blocks import FLAGS, HOSTING, HOSTING_FIELDS, PATH, Defaults, iso, tell
+from sidecar.core.blocks import (
+    FLAGS,
+    HOSTING,
+    HOSTING_FIELDS,
+    INTERNAL,
+    PATH,
+    SUMMARY,
+    TYPE,
+    Defaults,
+    digest_in,
+    iso,
+    tell,
+)
+from sidecar.core.compaction import cut_summary
 from sidecar.core.entries import BlockTold, Entry, Noticed, Remembered, SourceSet
 from sidecar.core.errors import NotFound, Refusal
 from sidecar.core.happened import Happened
@@ -117,15 +130,32 @@ class Views:
 
     def _shown(self, number: int, body: bytes) -> bytes:
         head = self._workspace.timeline.heads[number]
-        artifact = self._workspace.artifacts.get(head[PATH])
-        internal = artifact is not None and artifact.visibility == "internal"
-        changes = changes_since(self._workspace.timeline, self._workspace.artifacts, number)
-        if not internal and not head[FLAGS] & HOSTING and HOSTING_FIELDS.issuperset(changes):
+        timeline = self._workspace.timeline
+        about = (head[PATH], *timeline.abouts.get(number, ()))
+        internal = bool(head[FLAGS] & INTERNAL) or not all(map(self._is_external, about))
+        changes = changes_since(timeline, self._workspace.artifacts, number)
+        untouched = not internal and not head[FLAGS] & HOSTING and head[TYPE] != SUMMARY
+        if untouched and HOSTING_FIELDS.issuperset(changes):
             return body
         block = with_changes(orjson.loads(body), changes)
-        if internal:
+        if internal and digest_in(block) is None:
             block = {key: value for key, value in block.items() if key not in ("text", "base64")}
-        return orjson.dumps(without_hosting(block))
+        return orjson.dumps(without_hosting(cut_summary(block, self._may_name)))
+
+    def _is_external(self, logical: str) -> bool:
+        artifact = self._workspace.artifacts.get(logical)
+        return artifact is None or artifact.visibility == "external"
+
+    def _may_name(self, name: str | int) -> bool:
+        """Whether a summary's digest may name this to whoever opens the file, who may be anybody."""
+        timeline = self._workspace.timeline
+        if isinstance(name, str) and name.startswith("fi:"):
+            return self._is_external(name)
+        numbers = timeline.at(name) if isinstance(name, str) else range(name, min(name + 1, len(timeline)))
+        return not numbers or not all(
+            timeline.heads[one][FLAGS] & INTERNAL or not all(map(self._is_external, timeline.abouts.get(one, ())))
+            for one in numbers
+        )
 
 
 def read_foreign(outdir: OutDir, *, trusted: bool) -> list[Entry]:

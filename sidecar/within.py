@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from sidecar.calls import told
 from sidecar.core.artifacts import Visibility
-from sidecar.core.blocks import iso
+from sidecar.core.blocks import FLAGS, INTERNAL, iso
 from sidecar.core.entries import CallBegun, CallEnded, Entry
-from sidecar.core.errors import NotFound, NotPermitted, UnknownTurn
+from sidecar.core.errors import NotFound, NotPermitted, Refusal, UnknownTurn
+from sidecar.core.paths import FilePath, Path, PoolPath, parse
 from sidecar.core.told_blocks import Block, call_block
 from sidecar.workspace import Workspace
 
@@ -32,13 +33,51 @@ class Within:
 class Telling:
     """How a change is to be told: in which call, if one was named, and what was asked, for a call of its own.
 
-    `contents` are the params that show some of a content; they are left out where it is internal.
+    `contents` are the params that show some of a content; they are left out where it is internal. `about` are the
+    artifacts, by logical path, that the call and what came of it show something of.
     """
 
     verb: Verb
     tool_call_id: str | None
     params: Mapping[str, Any]
     contents: Mapping[str, str] = field(default_factory=dict[str, str])
+    about: Sequence[str] = ()
+
+
+def about(workspace: Workspace, paths: Iterable[str]) -> tuple[str, ...]:
+    """The artifacts, by logical path, that stand at these paths or that blocks at them tell of."""
+    named: set[str] = set()
+    for path in _parsed(paths):
+        if isinstance(path, FilePath):
+            named.add(path.logical or "")
+        elif isinstance(path, PoolPath):
+            selection = path.numbers.select(workspace.pool.sids)
+            rows = (workspace.pool.get(sid) or {} for sid in selection.found)
+            named.update(str(row.get("artifact_path") or "") for row in rows)
+        else:
+            numbers = workspace.timeline.at(path.logical)
+            named.update(logical for number in numbers for logical in workspace.timeline.abouts.get(number, ()))
+    return tuple(sorted(named - {""}))
+
+
+def audience(workspace: Workspace, paths: Iterable[str]) -> Visibility:
+    """Who may be told of what stands at all of these paths, as it is now: the strictest of them decides."""
+    paths = tuple(paths)
+    artifacts = (workspace.artifacts.get(logical) for logical in about(workspace, paths))
+    met = {artifact.visibility for artifact in artifacts if artifact is not None}
+    timeline = workspace.timeline
+    said = (number for path in _parsed(paths) for number in timeline.at(path.logical or ""))
+    if "internal" in met or any(timeline.heads[number][FLAGS] & INTERNAL for number in said):
+        return "internal"
+    return "pending" if "pending" in met else "external"
+
+
+def _parsed(paths: Iterable[str]) -> Iterator[Path]:
+    for text in paths:
+        try:
+            yield parse(text)
+        except Refusal:
+            continue  # it names nothing
 
 
 def within(workspace: Workspace, telling: Telling) -> Within:
@@ -72,7 +111,7 @@ def entries_in(
     now: float,
 ) -> list[Entry]:
     """The blocks told in this call, shown to nobody who may not see what they tell of, and what goes with them."""
-    entries: list[Entry] = [told(_guarded(block, visibility), call.turn_id, now) for block in blocks]
+    entries: list[Entry] = [told(_guarded(block, visibility, telling), call.turn_id, now) for block in blocks]
     if not call.is_own:
         return [*entries, *others]
     return [*_begun(call, telling, visibility, now), *entries, *others, CallEnded(call.tool_call_id, now)]
@@ -82,12 +121,18 @@ def _begun(call: Within, telling: Telling, visibility: Visibility, now: float) -
     params = {**telling.params, **(telling.contents if visibility != "internal" else {})}
     asked = call_block(call.turn_id, call.tool_call_id, call.tool_id, params, iso(now))
     begun = CallBegun(call.tool_call_id, call.turn_id, call.tool_id, now)
-    return [begun, told(_guarded(asked, visibility), call.turn_id, now)]
+    return [begun, told(_guarded(asked, visibility, telling), call.turn_id, now)]
 
 
-def _guarded(block: Block, visibility: Visibility) -> Block:
-    """Blocks at an artifact's path follow what it is; others must say themselves that they are not for everybody."""
-    if visibility == "external" or (visibility == "pending" and not block["path"].startswith("tc:")):
+def _guarded(block: Block, visibility: Visibility, telling: Telling) -> Block:
+    """Blocks at an artifact's path follow what it is, others follow the artifacts that they name.
+
+    Those that name none must say themselves that they are not for everybody.
+    """
+    follows = not block["path"].startswith("tc:")
+    if telling.about and not follows:
+        block, follows = {**block, "meta": {**block["meta"], "about": list(telling.about)}}, True
+    if visibility == "external" or (visibility == "pending" and follows):
         return block
     return {**block, "meta": {**block["meta"], "visibility": "internal"}}
 

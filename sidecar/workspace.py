@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import asyncio
 import gc
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import groupby, islice
 from typing import Any
@@ -18,7 +19,7 @@ from typing import Any
 import orjson
 
 from sidecar.claims import Claims
-from sidecar.core.entries import BlockTold, Entry, decode, encode
+from sidecar.core.entries import BlockTold, Entry, Stored, decode, encode
 from sidecar.core.errors import JournalUnavailable, ShuttingDown
 from sidecar.core.happened import Happened
 from sidecar.core.inventory import StatKey
@@ -41,10 +42,13 @@ class Applied:
 class _Group:
     __slots__ = ("answer", "entries", "first", "records")
 
-    def __init__(self, first: int, entries: Sequence[Entry], answer: asyncio.Future[Applied]) -> None:
+    def __init__(
+        self, first: int, entries: Sequence[Entry], encoded: Sequence[Stored], answer: asyncio.Future[Applied]
+    ) -> None:
         self.first = first
         self.entries = entries
-        self.records = [Record(first + at, *encode(entry)) for at, entry in enumerate(entries)]
+        stored = [*encoded, *map(encode, entries[len(encoded) :])]
+        self.records = [Record(first + at, *one) for at, one in enumerate(stored)]
         self.answer = answer
 
 
@@ -55,6 +59,7 @@ class Workspace(State):
         super().__init__()
         self.listeners: list[Callable[[Happened], None]] = []
         self.closing = False
+        self.asking: dict[str, tuple[str, int]] = {}  # request ids under way: a hash of the params, and how many ask
         self.claims = Claims()
         self._journal = journal
         self._staged_revision = 0
@@ -91,10 +96,16 @@ class Workspace(State):
         seqs = self.timeline.seqs
         return self._journal.bodies_now([seqs[number] for number in numbers])
 
-    def stage(self, *entries: Entry) -> asyncio.Future[Applied]:
+    def answer_at(self, revision: int) -> dict[str, Any]:
+        """The result that was journalled at this revision. Blocks: call it off the loop."""
+        (body,) = self._journal.bodies([revision])
+        return orjson.loads(body)
+
+    def stage(self, *entries: Entry, encoded: Sequence[Stored] = ()) -> asyncio.Future[Applied]:
         """Decide a change. The answer comes when it is durable and applied, or raises JournalUnavailable.
 
-        Staging nothing waits for everything staged before.
+        Staging nothing waits for everything staged before. `encoded` are the first entries as the journal stores them,
+        where somebody took the time for that beforehand.
         """
         if self.closing:
             raise ShuttingDown("workspace", "the daemon is ending; connect again")
@@ -102,7 +113,7 @@ class Workspace(State):
         if not entries and not self.busy:
             answer.set_result(Applied(self.revision, ()))
             return answer
-        group = _Group(self._staged_revision + 1, entries, answer)
+        group = _Group(self._staged_revision + 1, entries, encoded, answer)
         for at, entry in enumerate(entries):
             self.decide(entry, group.first + at)
         self._staged_revision += len(entries)
@@ -127,15 +138,10 @@ class Workspace(State):
     def load(self) -> int:
         """Take in the whole journal, at start. Answers how many records there were."""
         count = 0
-        collecting = gc.isenabled()
-        gc.disable()  # what is built here stays; looking through it again and again would take longer than building it
-        try:
+        with _building():
             for records in _batches(self._journal.load()):
                 self._take_in(records)
                 count += len(records)
-        finally:
-            if collecting:
-                gc.enable()
         self._staged_revision, self._staged_blocks = self.revision, len(self.timeline)
         self.recall()
         return count
@@ -150,7 +156,8 @@ class Workspace(State):
                 self.apply_blocks([record[0] for record in some], heads, happened)
             else:
                 for seq, kind, head, body in some:
-                    self.apply(seq, decode(kind, head, body), happened)
+                    # What was answered stays in the journal until somebody asks again.
+                    self.apply(seq, decode(kind, head, b"{}" if kind == "answered" else body), happened)
 
     def _submit(self) -> None:
         if self._in_flight or not self._waiting:
@@ -169,10 +176,11 @@ class Workspace(State):
             return
         batch, self._in_flight = self._in_flight, []
         happened = Happened()
-        for group in batch:
-            numbers = [self.apply(group.first + at, entry, happened) for at, entry in enumerate(group.entries)]
-            if not group.answer.done():
-                group.answer.set_result(Applied(self.revision, tuple(one for one in numbers if one is not None)))
+        with _building():
+            for group in batch:
+                numbers = [self.apply(group.first + at, entry, happened) for at, entry in enumerate(group.entries)]
+                if not group.answer.done():
+                    group.answer.set_result(Applied(self.revision, tuple(one for one in numbers if one is not None)))
         happened.revision = self.revision
         self._submit()
         for listener in self.listeners:
@@ -186,6 +194,18 @@ class Workspace(State):
         for group in refused:
             if not group.answer.done():
                 group.answer.set_exception(failure)
+
+
+@contextmanager
+def _building() -> Generator[None]:
+    """What is built here stays; looking through it again and again would take longer than building it."""
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collecting:
+            gc.enable()
 
 
 def _batches(records: Iterator[Record]) -> Iterator[list[Record]]:

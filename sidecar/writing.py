@@ -106,4 +106,5 @@ def _telling(target: Rewritten, writ: Writ) -> Telling:
     }
     where = target.path.logical or ""
     shown = {"base64": f"[see {where}]"} if writ.content is None else {"content": shown_param(writ.content, where)}
-    return Telling("write", writ.tool_call_id, {key: value for key, value in asked.items() if value is not None}, shown)
+    params = {key: value for key, value in asked.items() if value is not None}
+    return Telling("write", writ.tool_call_id, params, shown, (where,))

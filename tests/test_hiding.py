@@ -111,3 +111,19 @@ async def test_what_is_hidden_is_hidden_after_a_restart(tmp_path: Path) -> None:
     async with awake(tmp_path) as inside:
         (block,) = (await inside.ask("timeline/blocks", {"path": path}))["blocks"]
         assert (block["meta"]["hidden"], block["text"]) == (True, "first")
+
+
+async def test_hiding_what_is_internal_is_told_to_nobody_who_may_not_know_of_it(inside: Inside) -> None:
+    await inside.ask("artifact/write", {"path": "s.md", "content": "x", "kind": "file", "visibility": "internal"})
+    assert await hide(inside, "fi:turn_1.files/s.md", replacement="a secret") == ["ok"]
+    for role, is_told in (("runtime", True), ("editor", False)):
+        blocks = orjson.dumps((await inside.ask("timeline/blocks", role=role))["blocks"])
+        assert (b"s.md" in blocks, b"a secret" in blocks) == (is_told, is_told)
+
+
+async def test_what_was_hidden_before_it_became_internal_is_no_longer_told(inside: Inside) -> None:
+    await inside.ask("artifact/write", {"path": "s.md", "content": "x", "kind": "file"})
+    await hide(inside, "fi:turn_1.files/s.md", replacement="a secret")
+    assert b"a secret" in orjson.dumps(await inside.ask("timeline/blocks", role="editor"))
+    await inside.ask("artifact/write", {"path": "s.md", "content": "y", "kind": "file", "visibility": "internal"})
+    assert b"a secret" not in orjson.dumps(await inside.ask("timeline/blocks", role="editor"))

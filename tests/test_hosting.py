@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
@@ -256,3 +257,57 @@ async def test_editors_get_the_handle_and_programs_nothing(hosting: Inside) -> N
         "renderer": ["rn"],
         "exec": [],
     }
+
+
+async def test_what_becomes_internal_while_it_is_sent_is_taken_out_again(hosting: Inside, store: Moody) -> None:
+    sending, go_on = threading.Event(), threading.Event()
+    put = store.put
+
+    def slow(key: str, *args: Any, **options: Any) -> None:
+        sending.set()
+        assert go_on.wait(SECONDS)
+        put(key, *args, **options)
+
+    store.put = slow  # type: ignore[method-assign]
+    await call(hosting, {A: "secret"})
+    await asyncio.to_thread(sending.wait, SECONDS)
+    await call(hosting, {}, "tc_2", expect=[{"path": A, "visibility": "internal"}])
+    go_on.set()
+    artifact = await hosted(hosting)
+    assert (artifact["visibility"], "rn" in artifact, blobs(hosting)) == ("internal", False, [])
+
+
+async def test_an_upload_that_fails_by_itself_leaves_the_store_in_use(hosting: Inside, store: Moody) -> None:
+    put = store.put
+
+    def odd(key: str, *args: Any, **options: Any) -> None:
+        if key.endswith("-odd.md"):
+            raise RuntimeError("what nobody thought of")
+        put(key, *args, **options)
+
+    store.put = odd  # type: ignore[method-assign]
+    await call(hosting, {"turn_1/files/odd.md": "odd", A: "plain"})
+    assert "key" in await hosted(hosting)
+    assert (await hosting.ask("workspace/status"))["store"]["state"] == "ok"
+
+
+async def test_a_file_told_to_be_hosted_elsewhere_is_hosted_here(hosting: Inside) -> None:
+    hosting.write(A, "one")
+    meta = {"tool_call_id": "tc_0", "hosted_uri": "s3://stranger/x"}
+    block = {"type": "react.tool.result", "path": "fi:turn_1.files/a/report.md", "text": "one", "meta": meta}
+    await hosting.ask("timeline/append", {"blocks": [block]})
+    await hosting.sync()
+    await hosting.ask("turn/end", {"turn_id": "turn_1"})
+    assert len(blobs(hosting)) == 1
+
+
+async def test_bytes_that_another_store_has_are_not_called_gone(tmp_path: Path) -> None:
+    async with awake(tmp_path, store=FolderStore(str(tmp_path / "one"))) as inside:
+        await inside.begin("turn_1")
+        await call(inside, {A: "no text: \0"})
+        sha256 = (await hosted(inside))["sha256"]
+    (tmp_path / "out" / A).unlink()
+    async with awake(tmp_path, store=FolderStore(str(tmp_path / "other"))) as inside:
+        inside.assembly.blobs.evict(sha256)
+        answer = await inside.ask("artifact/rehost", {"paths": [A]})
+        assert answer["missing"] == [{"path": A, "reason": "unknown"}]

@@ -303,3 +303,44 @@ async def test_what_is_written_and_deleted_comes_back_byte_for_byte(
         answer = await inside.ask("artifact/rehost", {"paths": [artifact["artifact_path"]]})
         assert answer["missing"] == []
         assert file.read_bytes() == content
+
+
+async def test_a_daemon_that_dies_before_it_tells_of_an_internal_file_shows_it_to_nobody(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with awake(tmp_path) as inside:
+        await inside.begin()
+
+        def die(*_: object) -> None:
+            raise SystemError("as if killed here")
+
+        async def nothing(*_: object) -> None:
+            """The dead undo nothing."""
+
+        landing = inside.assembly.services.landing
+        monkeypatch.setattr(landing, "_keep", die)
+        monkeypatch.setattr(landing, "_take_back", nothing)
+        monkeypatch.setattr(landing, "_promise_nothing", nothing)
+        with pytest.raises(SystemError):
+            await inside.ask(
+                "artifact/write", {"path": "n.md", "content": "secret", "kind": "file", "visibility": "internal"}
+            )
+    async with awake(tmp_path) as inside:
+        await inside.sync()
+        assert (inside.out / "turn_1/files/n.md").exists()
+        assert (await inside.ask("artifact/list", role="editor"))["artifacts"] == []
+        assert (await inside.ask("sources/list"))["rows"] == []
+
+
+async def test_a_promise_that_was_not_kept_binds_nobody(inside: Inside, monkeypatch: pytest.MonkeyPatch) -> None:
+    await inside.begin()
+
+    def refuse(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(inside.assembly.services.landing, "_keep", refuse)
+    with pytest.raises(OSError, match="No space"):
+        await inside.ask("artifact/write", {"path": "n.md", "content": "x", "kind": "file", "visibility": "internal"})
+    inside.write("turn_1/files/n.md", "somebody else's")
+    await inside.sync()
+    assert [one["visibility"] for one in (await inside.ask("artifact/list"))["artifacts"]] == ["external"]

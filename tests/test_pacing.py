@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Generator
 
-from sidecar.pacing import SECONDS_AT_ONCE, Pace
+import pytest
+
+from sidecar.pacing import SECONDS_AT_ONCE, Pace, at_once, paced, to_its_end
 
 
 async def turns_of_others(*, working: float) -> int:
@@ -38,3 +41,37 @@ async def test_work_that_is_done_soon_does_not() -> None:
     began = loop.time()
     turns = await turns_of_others(working=0.0)
     assert turns <= (loop.time() - began) / SECONDS_AT_ONCE
+
+
+def counting(upto: int) -> Generator[None, None, int]:
+    for _ in range(upto):
+        yield
+    return upto
+
+
+async def test_paced_work_rests_at_its_pauses_and_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sidecar.pacing.SECONDS_AT_ONCE", -1.0)
+    work, rests = asyncio.ensure_future(paced(counting(10))), 0
+    while not work.done():
+        await asyncio.sleep(0)
+        rests += 1
+    assert work.result() == 10
+    assert rests >= 10
+    assert at_once(counting(10)) == 10
+
+
+async def test_work_to_its_end_is_done_although_nobody_waits_any_more() -> None:
+    begun, go, done = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    async def work() -> None:
+        begun.set()
+        await go.wait()
+        done.set()
+
+    waiting = asyncio.ensure_future(to_its_end(work()))
+    await begun.wait()
+    waiting.cancel()
+    asyncio.get_running_loop().call_soon(go.set)
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    assert done.is_set()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -113,3 +114,10 @@ async def test_a_file_made_while_bytes_are_on_their_way_stays(
     assert answer.origin == "on_disk"
     assert (gone.out / PATH.physical).read_text() == "a program's own"
     assert gone.workspace.artifact(PATH).sha256() == answer.sha256
+
+
+async def test_with_out_dir_away_nothing_is_called_gone(gone: Inside) -> None:
+    shutil.rmtree(gone.out)
+    assert await gone.assembly.services.rehoster.rehost(PATH) == Missing("store_unavailable", "no_out_dir")
+    gone.out.mkdir()
+    assert isinstance(await gone.assembly.services.rehoster.rehost(PATH), Rehosted)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 
 import orjson
@@ -14,7 +15,7 @@ from sidecar.core.blocks import FLAGS, INTERNAL
 from sidecar.core.entries import BlockTold, CallBegun, CallEnded
 from sidecar.core.errors import NotFound, NotPermitted, UnknownTurn
 from sidecar.core.told_blocks import result_block
-from sidecar.within import Telling, Within, entries_in, within
+from sidecar.within import Telling, Within, about, audience, entries_in, within
 from tests.server.inside import Inside, awake
 
 OWN = Within("write_1", "turn_9", "react.write", is_own=True)
@@ -79,3 +80,33 @@ def test_a_call_is_as_internal_as_what_it_makes(visibility: Visibility, *, shows
     blocks = told(OWN, visibility)
     assert [bool(block.told.head[FLAGS] & INTERNAL) for block in blocks] == [is_internal] * 2
     assert ("a secret" in blocks[0].told.body.decode()) == shows
+
+
+def test_blocks_of_a_call_follow_the_artifacts_that_they_name() -> None:
+    telling = replace(TELLING, about=("fi:turn_9.files/a.md",))
+    blocks = [result_block("turn_9", "write_1", "react.write", {"ok": True})]
+    entries = entries_in(OWN, telling, blocks, (), visibility="pending", now=0.0)
+    told = [entry.told for entry in entries if isinstance(entry, BlockTold)]
+    assert [one.part["about"] for one in told if one.part is not None] == [["fi:turn_9.files/a.md"]] * 2
+    assert not any(one.head[FLAGS] & INTERNAL for one in told)
+
+
+async def test_what_stands_at_paths_says_who_may_be_told(inside: Inside) -> None:
+    await inside.begin()
+    for name, visibility in (("a.md", "external"), ("b.md", "internal")):
+        await inside.ask("artifact/write", {"path": name, "content": "x", "kind": "file", "visibility": visibility})
+    (call,) = {head[4] for head in inside.workspace.timeline.heads if head[4].endswith(".call") and head[6] & INTERNAL}
+    shown, secret = "fi:turn_1.files/a.md", "fi:turn_1.files/b.md"
+    for paths, named, visibility in (
+        ((shown,), (shown,), "external"),
+        ((shown, "turn_1/files/b.md"), (shown, secret), "internal"),
+        ((call,), (secret,), "internal"),
+        (("so:sources_pool[1-9]", "../no"), (shown,), "external"),
+        ((), (), "external"),
+    ):
+        assert about(inside.workspace, paths) == named
+        assert audience(inside.workspace, paths) == visibility
+    await begin_call(inside, "tc_1")
+    inside.write("turn_1/files/c.md")
+    await inside.sync()
+    assert audience(inside.workspace, ("turn_1/files/c.md", shown)) == "pending"

@@ -26,9 +26,8 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 PROTOCOL_VERSION = "1.0"
-TIMEOUT, PATIENCE = 30.0, 5.0  # seconds that any call may take, and of them for a daemon that follows another
-_HEADER_BYTES, _ADDRESS_BYTES = 4096, 107
-_READS = {"artifact/fetch", "artifact/read", "artifact/resolve", "sources/list", "workspace/status"}  # change nothing
+TIMEOUT, PATIENCE, _HEADER_BYTES, _ADDRESS_BYTES = 30.0, 5.0, 4096, 107  # seconds of a call, of them for a new daemon
+_READS = "fetch read resolve list versions search status changes render blocks extract replace".split()  # change nothing
 
 
 class SidecarError(Exception):
@@ -145,20 +144,21 @@ class Client:
     def call(self, method: str, params: Any = None, *, timeout: float | None = None, progress: Any = None) -> Any:
         """Ask and wait for the answer, at most `timeout` seconds (30 by default).
 
-        `progress` is called with the values of `$/progress` (`{kind, title?, message?, percentage?}`), where a method
-        reports it. Raises NoSidecar, NoAnswer, ConnectionLost or RpcError, and ValueError for params that are no JSON.
+        `progress` gets the values of `$/progress`. Raises SidecarError, and ValueError for params that are no JSON.
         What was not delivered, and a plain read whose answer was lost, is asked once more over a new connection.
         """
-        deadline = self._acquire(timeout)
-        asked = (method, dict(params or {}), deadline, progress)
+        if not isinstance(params := params or {}, dict):
+            raise ValueError("params are a dict of named fields")
+        plain = method.split("/")[-1] in _READS and "tool_call_id" not in params
+        asked = (method, dict(params), deadline := self._acquire(timeout), progress)
         try:
             try:
                 return self._ask(self._connected(deadline), *asked)
             except ConnectionLost as lost:
-                if lost.delivered and method not in _READS:
+                if lost.delivered and not plain:
                     raise ConnectionLost(f"{lost}; repeat {method} with the same request_id to have it once") from None
             except RpcError as refusal:
-                if refusal.kind != "shutting_down" or method not in _READS:
+                if refusal.kind != "shutting_down" or not plain:
                     raise
                 self._hang_up()
             return self._ask(self._connected(deadline), *asked)

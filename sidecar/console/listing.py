@@ -37,13 +37,17 @@ def status(place: Place, asked: argparse.Namespace) -> int:
             ("last look", watcher.get("last_look")),
             ("missed", watcher["missed"] or None),
             ("over limit", watcher["over_limit"] or None),
-            ("store", f"{store['kind']}, {store['state']}"),
+            ("store", ", ".join(filter(None, (store["kind"], store["state"], store.get("reason"), _waiting(store))))),
             ("daemon", f"process {place.daemon()}, up {answer['uptime_seconds']:.0f} s"),
         ]
     )
     say()
     table(("role", "queued"), [(client["role"], client["queued"]) for client in answer["clients"]])
     return OK
+
+
+def _waiting(store: dict[str, Any]) -> str:
+    return f"{store['waiting']} to be hosted" if store.get("waiting") else ""
 
 
 def ls(place: Place, asked: argparse.Namespace) -> int:

@@ -43,6 +43,9 @@ HOSTING_FIELDS = frozenset({"hosted_uri", "rn", "key"})
 LEVELS = 200  # how deep JSON may nest; a little below what the serialiser can write
 TEXT_LEVELS = 50  # what JSON held in a text counts for, so that texts in texts come to an end
 _RECORD_MARKS = frozenset({"artifact_path", "physical_path", "hosted_uri", "sid"})
+# How the values of hosting fields begin that we gave out; `hosted_uri` is ours whatever it holds.
+_OURS: dict[str, tuple[str, ...]] = {"rn": ("ef:", "rn:"), "key": ("cb/",), "hosted_uri": ("",)}
+_SAID_BY_TOOLS = ("react.tool.call", "react.tool.result", "react.notice")
 
 
 class Told(NamedTuple):
@@ -123,7 +126,7 @@ def holds_hosting(value: Any) -> bool:
     open_ends: list[tuple[Any, int]] = [(value, LEVELS)]
     while open_ends:
         inner, levels = open_ends.pop()
-        if isinstance(inner, dict) and any(inner.get(field) for field in HOSTING_FIELDS):
+        if isinstance(inner, dict) and (any(inner.get(field) for field in HOSTING_FIELDS) or _says_ours(inner)):
             return True
         if isinstance(inner, str):
             open_ends.append((record_in_text(inner, levels), levels - TEXT_LEVELS))
@@ -177,6 +180,51 @@ def _describes(value: Any, levels: int) -> bool:
     return levels > 0 and any(_describes(item, levels - 1) for item in _inside(value))
 
 
+def is_said(block: Mapping[str, Any]) -> bool:
+    """Whether a block's text is what a tool was asked or answered. At a file's path it is that file's content."""
+    return block.get("type") in _SAID_BY_TOOLS and not str(block.get("path") or "").startswith("fi:")
+
+
+def is_ours(field: str, value: Any) -> bool:
+    """Whether a member called like a hosting field holds what we give out under that name."""
+    return field in _OURS and isinstance(value, str) and bool(value) and value.startswith(_OURS[field])
+
+
+def json_said(text: str, levels: int = LEVELS) -> Any | None:
+    """The JSON that a call or its result is, when something in it may be one of our hosting fields; else None."""
+    if len(text) < 8 or text[0] not in '{[" \n\t\r' or levels < TEXT_LEVELS:
+        return None
+    if not any(mark in text for mark in _SAID_MARKS):
+        return None
+    try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return None
+
+
+# How our values begin, or that a letter is spelled as an escape.
+_SAID_MARKS = ("ef:", "rn:", "cb/", "hosted_uri", "\\u", "\\/")
+
+
+def holds_ours(text: str, levels: int = LEVELS) -> bool:
+    """Whether one of our hosting fields stands in the JSON of a call or its result, however deep."""
+    open_ends: list[tuple[Any, int]] = [(text, levels)]
+    while open_ends:
+        inner, left = open_ends.pop()
+        if isinstance(inner, dict) and any(is_ours(field, inner.get(field)) for field in _OURS):
+            return True
+        if isinstance(inner, str):
+            open_ends.append((json_said(inner, left), left - TEXT_LEVELS))
+        else:
+            open_ends.extend((item, left) for item in _inside(inner))
+    return False
+
+
+def _says_ours(block: Mapping[str, Any]) -> bool:
+    text = block.get("text")
+    return isinstance(text, str) and is_said(block) and holds_ours(text)
+
+
 def digest_in(block: Mapping[str, Any]) -> dict[str, Any] | None:
     """The artifact digest that a metadata block carries as JSON text (seed 000, Block metadata).
 
@@ -210,10 +258,14 @@ def _object_in(text: Any) -> dict[str, Any]:
 
 
 def _part(block: dict[str, Any], meta: dict[str, Any]) -> dict[str, Any] | None:
-    """What this block says about an artifact (`digest`, `content`), a call (`tool`), or the kept part (`cut`)."""
+    """What this block says about an artifact (`digest`, `content`), a call (`tool`), or the kept part (`cut`).
+
+    `about` are the artifacts that a call, its result or a notice shows something of.
+    """
+    about = _about(meta) if is_said(block) else {}
     if block["type"] == "react.tool.call":
         tool = _tool_of(block, meta)
-        return {"tool": tool} if tool else None
+        return {"tool": tool, **about} if tool else about or None
     if block["type"] == SUMMARY:
         cut = meta.get("cut")
         return {"cut": cut} if type(cut) is int and cut >= 0 else None
@@ -225,12 +277,28 @@ def _part(block: dict[str, Any], meta: dict[str, Any]) -> dict[str, Any] | None:
             return None
         logical = artifact.logical if isinstance(artifact, FilePath) else None
         return None if logical is None else {"digest": digest, "at": logical}
+    if about:
+        return about
     path = block.get("path")
     if block["type"] == "user.attachment.meta":
         return None  # metadata that cannot be read is still not the content
     if isinstance(path, str) and path.startswith("fi:") and isinstance(parse(path), FilePath):
         return {"content": _content(block, meta), "at": path}
     return None
+
+
+def _about(meta: Mapping[str, Any]) -> dict[str, Any]:
+    """`{about: [logical path]}` as `meta.about` says it, of what is a file's path; else nothing."""
+    said = meta.get("about")
+    paths = {text for text in said if isinstance(text, str) and _is_file(text)} if isinstance(said, list) else set()
+    return {"about": sorted(paths)} if paths else {}
+
+
+def _is_file(text: str) -> bool:
+    try:
+        return text.startswith("fi:") and isinstance(parse_logical(text), FilePath)
+    except Refusal:
+        return False
 
 
 def _content(block: dict[str, Any], meta: dict[str, Any]) -> dict[str, Any]:

@@ -6,7 +6,7 @@ longer rendered, and everything in them still resolves (spec sections 10 and 12)
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -176,6 +176,32 @@ def artifacts_list(digests: Iterable[Mapping[str, Any]]) -> Iterator[str]:
     lines = [orjson.dumps(digest).decode() for digest in digests]
     if lines:
         yield "\n".join(["<artifacts>", *lines, "</artifacts>"])
+
+
+def cut_summary(block: dict[str, Any], sees: Callable[[str | int], bool]) -> dict[str, Any]:
+    """A summary whose `meta.compaction_digest` names only what may be named; any other block as it is.
+
+    `sees` is asked for a path, or for the number of a block that has none.
+    """
+    meta: dict[str, Any] = block.get("meta") or {}
+    digest = meta.get("compaction_digest")
+    if block.get("type") != SUMMARY or not isinstance(digest, dict):
+        return block
+    cut = {
+        key: [row for row in rows if _may_stand(row, sees)] if isinstance(rows, list) and key in _NAMING else rows
+        for key, rows in digest.items()
+    }
+    return {**block, "meta": {**meta, "compaction_digest": cut}}
+
+
+_NAMING = ("artifacts", "tool_outputs", "hidden_blocks", "forgotten")
+
+
+def _may_stand(row: Any, sees: Callable[[str | int], bool]) -> bool:
+    name = row
+    if isinstance(row, dict):
+        name = next((row[key] for key in ("artifact_path", "path", "index") if key in row), None)
+    return isinstance(name, str | int) and sees(name)
 
 
 def _texts(value: Any) -> list[str]:

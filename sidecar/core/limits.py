@@ -60,6 +60,7 @@ SEARCH_MATCHES = 1000  # of one file
 SEARCH_CHARS = 4_000_000  # of all matched lines together
 READ_BYTES = 16 * MIB  # of all contents in one answer
 CALL_CONTENT_BYTES = 4 * MIB  # of all contents that the end of a call tells to the timeline
+ATTACHED_CONTENT_BYTES = 16 * MIB  # of all attachments whose content the begin of a turn tells to the timeline
 
 # Rendering: what is announced, and how much of what was rendered is held per role.
 ANNOUNCED_BLOCKS = 100

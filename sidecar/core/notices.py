@@ -36,6 +36,7 @@ _WORDS = {
     "hosting_pending": "these files are not hosted yet; it goes on in the background",
     "refs_forgotten": "the summary does not name these artifacts; they are listed behind it",
     "refs_unresolved": "the summary names these, and nothing answers to them",
+    "view_not_written": "timeline.json could not be written; nothing else is lost",
     "timeline_malformed": "parts of timeline.json could not be taken in",
 }
 

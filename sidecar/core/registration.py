@@ -6,7 +6,7 @@ Decides only (spec section 5): the answer is the entries that make it so.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -16,6 +16,8 @@ from sidecar.core.entries import Entry, FileGone, FileSeen, Promise, SourceSet
 from sidecar.core.inventory import FileFact
 from sidecar.core.paths import FilePath, parse_physical
 from sidecar.core.sources import SourcesPool, is_citable, merge_row, plan_merge
+
+ROWS_AT_ONCE = 64
 
 
 def register(
@@ -50,6 +52,13 @@ def register(
 def source_entries(
     files: Iterable[tuple[FilePath, FileFact]], *, artifacts: Artifacts, pool: SourcesPool, eligible: Sequence[str]
 ) -> list[Entry]:
+    """See `numbering`; all at once."""
+    return _at_once(numbering(files, artifacts=artifacts, pool=pool, eligible=eligible))
+
+
+def numbering(
+    files: Iterable[tuple[FilePath, FileFact]], *, artifacts: Artifacts, pool: SourcesPool, eligible: Sequence[str]
+) -> Generator[None, None, list[Entry]]:
     """Rows for the cite-eligible ones: one file, one number, however often it changes.
 
     A row says where the bytes that stand on disk are hosted, and nothing about those that stood there before.
@@ -57,6 +66,7 @@ def source_entries(
     fresh: list[dict[str, Any]] = []
     entries: list[Entry] = []
     for path, fact in files:
+        yield
         if fact.incomplete or not is_citable(fact.mime, eligible):
             continue
         row = file_row(path, fact)
@@ -74,7 +84,11 @@ def source_entries(
             after |= known.hosting(fact.sha256)
         if after != prior:
             entries.append(SourceSet(after))
-    entries.extend(SourceSet(row) for row in plan_merge(pool, fresh, proposals=False, most=math.inf).changed)
+    for at in range(0, len(fresh), ROWS_AT_ONCE):
+        # All of these are new and each is another file, so that every slice goes on counting where the former ended.
+        planned = plan_merge(pool, fresh[at : at + ROWS_AT_ONCE], proposals=False, most=math.inf).changed
+        entries.extend(SourceSet({**row, "sid": row["sid"] + at}) for row in planned)
+        yield
     return entries
 
 
@@ -100,18 +114,55 @@ def settle(
     eligible: Sequence[str],
     ts: float,
 ) -> list[Entry]:
-    """The end of a call: what it produced gets its visibility and, where eligible, its number, in order of path."""
+    """See `settling`; all at once."""
+    return _at_once(
+        settling(produced, call=call, artifacts=artifacts, pool=pool, eligible=eligible, ts=ts),
+    )
+
+
+def settling(
+    produced: Iterable[tuple[Artifact, Visibility]],
+    *,
+    call: str,
+    artifacts: Artifacts,
+    pool: SourcesPool,
+    eligible: Sequence[str],
+    ts: float,
+    others: Iterable[Artifact] = (),
+) -> Generator[None, None, list[Entry]]:
+    """The end of a call: what it produced gets its visibility and, where eligible, its number, in order of path.
+
+    `others` are files that no call claims. They become external with it, and are numbered after what it produced.
+    """
     entries: list[Entry] = []
     external: list[tuple[FilePath, FileFact]] = []
-    for artifact, visibility in sorted(produced, key=lambda pair: pair[0].path.physical.encode()):
+    made: list[tuple[Artifact, Visibility, str]] = [
+        (artifact, visibility, call) for artifact, visibility in _by_path(produced)
+    ]
+    unclaimed: list[tuple[Artifact, Visibility, str]] = [(one, "external", "") for one in others]
+    for artifact, visibility, owner in made + sorted(unclaimed, key=lambda one: one[0].path.physical.encode()):
+        yield
         if artifact.fact is None:
             continue
-        entries.append(FileSeen(artifact.fact, ts, call, visibility))
+        entries.append(FileSeen(artifact.fact, ts, owner, visibility))
         if not artifact.on_disk:
             entries.append(FileGone(artifact.path.physical))
         if visibility == "external":
             external.append((artifact.path, artifact.fact))
-    return entries + source_entries(external, artifacts=artifacts, pool=pool, eligible=eligible)
+    numbered = yield from numbering(external, artifacts=artifacts, pool=pool, eligible=eligible)
+    return entries + numbered
+
+
+def _by_path(produced: Iterable[tuple[Artifact, Visibility]]) -> list[tuple[Artifact, Visibility]]:
+    return sorted(produced, key=lambda pair: pair[0].path.physical.encode())
+
+
+def _at_once(steps: Generator[None, None, list[Entry]]) -> list[Entry]:
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            return end.value
 
 
 def told_visibility(artifact: Artifact) -> Visibility:

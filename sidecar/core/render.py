@@ -78,7 +78,8 @@ def _shown(head: Head, block: Block, begin: str) -> list[Message]:
     if head[TYPE] == SUMMARY:
         return [_text(head, begin, summary_text(block))]
     if isinstance(text, str):
-        return [_text(head, begin, without(text, ALL))]
+        said = without({"type": head[TYPE], "path": head[PATH], "text": text}, ALL)
+        return [_text(head, begin, said["text"])]
     if isinstance(packed, str):
         return _binary(head, str(block.get("mime")), packed, begin)
     if head[PATH].startswith("fi:"):

@@ -55,7 +55,8 @@ class State:
         self.log = ChangeLog()
         self.turns: Layered[str, Turn] = Layered()
         self.calls: Layered[str, Call] = Layered()
-        self.answers: Layered[str, Answered] = Layered()  # by request_id, the newest `limits.ANSWERS_KEPT`
+        # By request_id, the newest `limits.ANSWERS_KEPT`: a hash of the params, and the revision that holds the result.
+        self.answers: Layered[str, tuple[str, int]] = Layered()
         self.facts: dict[str, Any] = {}
         self.promised: Layered[str, Promise] = Layered()  # files a call was to make and had not finished when it ended
         self.revision = 0
@@ -146,8 +147,8 @@ class State:
             case CallEnded(call) if (begun := self._open_calls.pop(call, None)) is not None:
                 self._ending.add(call)
                 self.calls.stage(call, Call(call, begun.turn_id, begun.tool_id, open=False), mark)
-            case Answered(request_id):
-                self.answers.stage(request_id, entry, mark)
+            case Answered(request_id, params):
+                self.answers.stage(request_id, (params, mark), mark)
             case FileSeen() | FileGone():
                 path = _path_of(entry)
                 self._arriving[path] = self._arriving.get(path, 0) + 1
@@ -286,8 +287,8 @@ class State:
                 self._known_turns.update(facts.get("turn_ids", ()))
             case Promised(path, call, visibility):
                 self.promised.settle(path, (call, visibility), seq)
-            case Answered(request_id):
-                self.answers.settle(request_id, entry, seq)
+            case Answered(request_id, params):
+                self.answers.settle(request_id, (params, seq), seq)
                 if len(self.answers.durable) > limits.ANSWERS_KEPT:
                     del self.answers.durable[next(iter(self.answers.durable))]
             case Embedded(turn_id, kind):

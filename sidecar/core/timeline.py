@@ -8,22 +8,29 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from sys import intern
 from typing import Any
 
 from sidecar.core.blocks import CALL, FLAGS, HIDDEN, MIME, PATH, SHOWN, SUMMARY, TS, TURN, TYPE, Head
 
+Sees = Callable[[int], bool]
+"""Whether the block of this number may be known."""
+
 
 class Timeline:
     """Blocks in the order they were told. A block's number is its place in `heads`."""
 
-    __slots__ = ("_by_path", "_by_turn", "heads", "kept_from", "seqs", "summary", "tools", "veilings", "veils")
+    __slots__ = (
+        "_by_path", "_by_turn", "abouts", "heads", "kept_from", "seqs", "summary", "tools", "veilings", "veils",
+    )  # fmt: skip
 
     def __init__(self) -> None:
         self.heads: list[Head] = []
         self.seqs = array("q")
         self.tools: dict[str, str] = {}  # the call map: tool_call_id -> tool_id
+        # Artifacts that a block at another path tells of: whoever may not see one of them does not see the block.
+        self.abouts: dict[int, tuple[str, ...]] = {}
         # Blocks hidden since they were told, with what stands in their place, or shown again since (None).
         self.veils: dict[int, str | None] = {}
         self.veilings = array("q")  # the number of a block for every time that it was hidden or shown, in order
@@ -42,7 +49,7 @@ class Timeline:
 
     def extend(self, seqs: Iterable[int], stored: Iterable[Sequence[Any]]) -> None:
         """Take in heads as the journal stores them. A start spends its time here, so it is one loop without calls."""
-        heads, by_path, tools = self.heads, self._by_path, self.tools
+        heads, by_path, tools, abouts = self.heads, self._by_path, self.tools, self.abouts
         number = len(heads)
         turn = ""  # no turn is called so
         blocks = array("l")
@@ -60,10 +67,16 @@ class Timeline:
                         by_path[path] = array("l", (known, number))
                     else:
                         known.append(number)
-            if len(one) > 7 and call and "tool" in one[7]:
-                tools[call] = one[7]["tool"]
+            part = one[7] if len(one) > 7 else None
+            if part and call and "tool" in part:
+                tools[call] = part["tool"]
             elif one[TYPE] == SUMMARY and not one[FLAGS] & SHOWN:
-                self._summarise(number, one[7].get("cut") if len(one) > 7 else None)
+                self._summarise(number, part.get("cut") if part else None)
+            if part:
+                if "about" in part:
+                    abouts[number] = tuple(part["about"])
+                elif "at" in part and part["at"] != path:
+                    abouts[number] = (part["at"],)
             number += 1
         self.seqs.extend(seqs)
 
@@ -120,9 +133,9 @@ class Timeline:
             return False
         return numbers[-1] >= self.kept_from or numbers[-1] == self.summary
 
-    def told(self, path: str) -> dict[str, Any] | None:
-        """What is known of the blocks at a path that is no file: the newest gives the answer."""
-        numbers = [number for number in self.at(path) if not self.heads[number][FLAGS] & SHOWN]
+    def told(self, path: str, sees: Sees = lambda _: True) -> dict[str, Any] | None:
+        """What is known of the blocks at a path that is no file: the newest that `sees` gives the answer."""
+        numbers = self._told_at(path, sees)
         if not numbers:
             return None
         head = self.heads[numbers[-1]]
@@ -139,13 +152,14 @@ class Timeline:
             "ts": head[2],
         }
 
-    def versions(self, path: str) -> list[dict[str, Any]]:
+    def versions(self, path: str, sees: Sees = lambda _: True) -> list[dict[str, Any]]:
         """Every block told at a path that is no file, oldest first, as versions. `ts` is in seconds."""
         rows: list[dict[str, Any]] = []
-        for number in self.at(path):
+        for number in self._told_at(path, sees):
             head = self.heads[number]
-            if head[FLAGS] & SHOWN:
-                continue
             row: dict[str, Any] = {"version": len(rows) + 1, "origin": "told", "edited": bool(rows), "ts": head[2]}
             rows.append(row | ({"tool_call_id": head[CALL]} if head[CALL] else {}))
         return rows
+
+    def _told_at(self, path: str, sees: Sees) -> list[int]:
+        return [number for number in self.at(path) if not self.heads[number][FLAGS] & SHOWN and sees(number)]

@@ -94,7 +94,7 @@ class Assembly:
             reader=reader,
             turns=Turns(workspace, looker, reader, self.outdir, calls, hosting, eligible=wanted.eligible),
             calls=calls,
-            attaching=Attaching(looker, self.outdir, blobs, [OutDir(root) for root in wanted.attach_roots]),
+            attaching=Attaching(workspace, looker, self.outdir, blobs, [OutDir(root) for root in wanted.attach_roots]),
             views=self.views,
             watch_state=self._watch_state,
             hosting=hosting,

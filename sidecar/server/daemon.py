@@ -14,7 +14,7 @@ import re
 import signal
 import socket
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -49,6 +49,7 @@ class Serving:
     stdio_role: str | None = None
     allowed: Mapping[str, frozenset[int]] = field(default_factory=dict[str, frozenset[int]])
     tap: Tap | None = None
+    begun: Callable[[], None] = lambda: None  # called once this is the workspace's one daemon and its state is open
 
 
 def run(wanted: Wanted, serving: Serving) -> int:
@@ -142,6 +143,10 @@ class _Life:
         from sidecar.server.assembly import Assembly
         from sidecar.stores.objects import open_configured
 
+        try:
+            self._serving.begun()
+        except OSError as fault:
+            log.warning("the store is not remembered for the next daemon: %s", fault)
         where = self._wanted.object_store
         self._assembly = assembly = Assembly(
             self._wanted,

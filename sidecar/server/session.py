@@ -32,7 +32,7 @@ _STREAM = "citations/stream"
 # What the door has to look at more closely than at all the rest.
 SPECIAL = frozenset({"initialize", "initialized", "shutdown", "exit", _STREAM, _OPEN, _CHANGE, _CLOSE})
 
-LOST = "whether it was done is not known; repeat it with the same request_id, and it is done once and not twice"
+LOST = "whether it was done is not known; repeat it: a change with the same request_id is made once and not twice"
 CUT_OFF = "the daemon that held the beginning of this stream has ended; send the whole text again, as a new stream"
 
 

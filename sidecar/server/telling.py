@@ -6,10 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 from sidecar.core.blocks import PATH, TURN, TYPE
+from sidecar.core.errors import Refusal
 from sidecar.core.happened import Happened
-from sidecar.core.paths import parse_physical
+from sidecar.core.notices import Notice
+from sidecar.core.paths import FilePath, parse
 from sidecar.reading import Reader
-from sidecar.server.methods.seeing import may_see, rows_for, sees_block, sees_path
+from sidecar.server.methods.seeing import may_see, rows_for, sees_block, sees_named, sees_path
 from sidecar.server.service import Guest
 from sidecar.server.wire import encode
 from sidecar.workspace import Workspace
@@ -80,14 +82,35 @@ class Telling:
         return told | ({"path": head[PATH]} if head[PATH] else {})
 
     def _notices(self, happened: Happened, role: str) -> list[tuple[str, Payload]]:
-        return [
-            ("notice/posted", {"notice": notice, "revision": happened.revision})
-            for notice in happened.notices
-            if self._may_know(role, notice.get("path"))
-        ]
+        cut = (self._cut(role, notice) for notice in happened.notices)
+        return [("notice/posted", {"notice": notice, "revision": happened.revision}) for notice in cut if notice]
 
-    def _may_know(self, role: str, physical: str | None) -> bool:
-        return physical is None or sees_path(role, self._workspace, parse_physical(physical))
+    def _cut(self, role: str, notice: Notice) -> Notice | None:
+        """The notice without the paths that the role may not know of; None when it is about nothing else."""
+        if any(field in notice and not self._may_know(role, notice[field]) for field in _PATH):
+            return None
+        for field in _PATHS:
+            named = notice.get(field)
+            if isinstance(named, list) and named:
+                known = [path for path in named if self._may_know(role, path)]
+                if not known:
+                    return None
+                notice = {**notice, field: known}
+        return notice
+
+    def _may_know(self, role: str, text: Any) -> bool:
+        """Whether a path may be named, physical or logical; what is none may."""
+        try:
+            path = parse(text) if isinstance(text, str) else None
+        except Refusal:
+            return True
+        if isinstance(path, FilePath):
+            return sees_path(role, self._workspace, path)
+        return path is None or sees_named(role, self._workspace, path.logical)
+
+
+_PATH = ("path", "original", "normalized")
+_PATHS = ("paths", "missing")
 
 
 _TOPICS: dict[str, Callable[[Telling, Happened, str], list[tuple[str, Payload]]]] = {

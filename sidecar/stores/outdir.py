@@ -14,7 +14,7 @@ from sidecar.stores import scan, whole
 from sidecar.stores.intake import Reader
 from sidecar.stores.lease import racy_ns
 from sidecar.stores.opens import Beneath, Opener, held, key_of
-from sidecar.stores.placing import Placed, place
+from sidecar.stores.placing import Placed, place, take_away
 from sidecar.stores.reflink import Reflinks
 
 
@@ -91,6 +91,10 @@ class OutDir:
     def place(self, path: str, chunks: Iterable[bytes], *, over: StatKey | None) -> Placed:
         """Like `put_back`, and it can be taken back: the former file stays aside until `keep` or `take_back`."""
         return place(self._beneath, path, chunks, over=over, reflinks=self._reflinks)
+
+    def take_away(self, path: str, key: StatKey) -> bool:
+        """Remove that very file. False when it is another by now, or somebody writes to it: then it stays."""
+        return take_away(self._beneath, path, key)
 
     def sweep(self) -> int:
         """Remove unfinished files older than an hour, left by a daemon that was killed. Answers how many."""

@@ -51,6 +51,15 @@ def place(beneath: Beneath, text: str, chunks: Iterable[bytes], *, over: StatKey
     return Placed(key, way)
 
 
+def take_away(beneath: Beneath, text: str, key: StatKey) -> bool:
+    """See `ports.OutDir.take_away`."""
+    at, missing, name = beneath.nearest(text)
+    if missing:
+        os.close(at)
+        return False
+    return _Way.of_a_placed((at, name), key).back()
+
+
 class _Way:
     """The way of a file to its name and back. Its folders are held open from one to the other.
 
@@ -64,6 +73,13 @@ class _Way:
         self._at: Name = (-1, b"")
         self._folder = -1  # where the former file waits, and
         self._former = b""  # under which name, if one does
+
+    @classmethod
+    def of_a_placed(cls, at: Name, ours: StatKey) -> _Way:
+        """The way back of a file that stands where nothing stood before. Closes its folder at the end."""
+        way = cls(None)
+        way._at, way._folder, way._ours = at, os.dup(at[0]), ours
+        return way
 
     def there(self, names: Names) -> None:
         """Give a finished file its name, over that very file or where nothing stands. Raises FileExistsError."""

@@ -617,3 +617,11 @@ def test_a_descriptor_is_used_once_per_process(server: Scripted) -> None:
     finally:
         os.close(number)
         artifact_client._spent.discard(number)
+
+
+@pytest.mark.parametrize("wrong", [[1], "x", 7, [("a", 1)]])
+def test_params_that_are_no_dict_are_refused_and_the_client_goes_on(wrong: Any) -> None:
+    client = Client(lambda: pytest.fail("nothing is to be sent"))
+    for _ in range(2):
+        with pytest.raises(ValueError, match="params are a dict"):
+            client.call("artifact/fetch", wrong, timeout=0.2)

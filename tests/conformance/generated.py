@@ -267,11 +267,11 @@ ASKED_BY: dict[str, tuple[str, ...]] = {
 
 
 def examples() -> dict[str, Any]:
-    """Method -> the params of its first step in the cases, which the reference shows too."""
+    """Method -> the params of its first step in the cases that is not filled in from an answer before it."""
     found: dict[str, Any] = {}
     for path in paths():
         for step in load(path).steps:
-            if "call" in step and "result" in step:
+            if "call" in step and "result" in step and "$kept" not in str(step.get("params")):
                 found.setdefault(step["call"], step.get("params"))
     return found
 

@@ -17,6 +17,7 @@ from sidecar.core.compaction import (
     check_cut,
     choose_cut,
     coverage,
+    cut_summary,
     files_lists,
     is_cut_point,
     is_of,
@@ -280,3 +281,28 @@ def test_files_that_were_read_and_changed_are_listed() -> None:
         "<read-files>\nfi:turn_1.files/a\n</read-files>",
         "<modified-files>\nfi:turn_1.files/b\n</modified-files>",
     ]
+
+
+def test_a_summary_names_only_what_may_be_named() -> None:
+    digest = {
+        "artifacts": [{"artifact_path": "fi:a"}, {"artifact_path": "fi:b"}],
+        "tool_outputs": [{"path": "tc:a"}, {"path": "tc:b"}],
+        "hidden_blocks": [{"path": "fi:b", "blocks": 1}, {"index": 3}, {"index": 4}],
+        "forgotten": ["fi:a", "fi:b", 7.5],
+        "unresolved": ["x"],
+    }
+    summary = {"type": "conv.range.summary", "meta": {"cut": 1, "compaction_digest": digest}}
+    cut = cut_summary(summary, lambda name: name in ("fi:a", "tc:a", 3))
+    assert cut["meta"] == {
+        "cut": 1,
+        "compaction_digest": {
+            "artifacts": [{"artifact_path": "fi:a"}],
+            "tool_outputs": [{"path": "tc:a"}],
+            "hidden_blocks": [{"index": 3}],
+            "forgotten": ["fi:a"],
+            "unresolved": ["x"],
+        },
+    }
+    assert summary["meta"]["compaction_digest"] is digest
+    other = {**summary, "type": "x"}
+    assert cut_summary(other, lambda _: False) is other

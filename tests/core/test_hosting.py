@@ -100,3 +100,52 @@ def _same_texts(value: Any) -> Any:
             return without(value, frozenset())
         case _:
             return value
+
+
+RESULT = "tc:turn_1.tc_1.result"
+
+
+@pytest.mark.parametrize(
+    ("said", "left"),
+    [
+        ({"rn": "ef:t:p", "key": "cb/k", "ok": 1}, {"ok": 1}),
+        ({"params": [{"rn": "rn:x", "title": "t"}]}, {"params": [{"title": "t"}]}),
+        ({"key": "C major", "rn": 7}, {"key": "C major", "rn": 7}),
+        ({"said": '{"rn":"ef:x","ok":1}'}, {"said": '{"ok":1}'}),
+        ({"sid": 1, "said": '{"rn":"ef:x","ok":1}'}, {"sid": 1, "said": '{"ok":1}'}),
+    ],
+)
+@pytest.mark.parametrize(
+    "block",
+    [
+        {"type": "react.tool.call", "path": "tc:turn_1.tc_1.call"},
+        {"type": "react.tool.result", "path": RESULT},
+        {"type": "react.notice", "path": RESULT},
+    ],
+)
+def test_what_we_gave_out_does_not_stand_in_what_a_tool_said(block: dict[str, str], said: Any, left: Any) -> None:
+    told = {**block, "text": orjson.dumps(said).decode()}
+    assert holds_hosting(told) == (said != left)
+    cut = without([told], ALL)[0]
+    assert orjson.loads(cut["text"]) == left
+    assert without(told, frozenset()) == told
+    assert not holds_hosting(cut)
+
+
+@pytest.mark.parametrize("spelled", ['{"rn":"\\u0065f:x"}', '{"\\u006bey":"cb\\/k"}', ' {"rn" : "ef:x"}'])
+def test_another_spelling_hides_nothing(spelled: str) -> None:
+    cut = without({"type": "react.tool.result", "path": RESULT, "text": spelled}, ALL)
+    assert orjson.loads(cut["text"]) == {}
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        {"type": "react.tool.result", "path": "fi:turn_1.files/a.json", "text": '{"rn":"ef:x","key":"cb/k"}'},
+        {"type": "user.prompt", "path": "ar:turn_1.user.prompt", "text": '{"rn":"ef:x"}'},
+        {"type": "react.tool.result", "path": RESULT, "text": Verbatim('{"rn":"ef:x"}')},
+        {"type": "react.tool.result", "path": RESULT, "text": "{rn: ef:x}"},
+    ],
+)
+def test_what_is_nobodys_call_is_content(block: dict[str, str]) -> None:
+    assert without(block, ALL) == block

@@ -163,3 +163,12 @@ def test_as_text_a_picture_is_named_and_not_shown() -> None:
 @given(st.lists(st.fixed_dictionaries({"type": st.just("text"), "text": st.text(st.characters(codec="utf-8"))})))
 def test_encoding_loses_nothing(messages: list[Message]) -> None:
     assert decode(encode(messages)) == messages
+
+
+def test_what_a_tool_was_asked_is_rendered_without_what_we_gave_out() -> None:
+    asked = {"tool_id": "share", "params": {"rn": "ef:t", "key": "cb/k", "to": "you"}}
+    path = "tc:turn_1.tc_1.call"
+    shown = body(type="react.tool.call", path=path, mime="application/json", text=orjson.dumps(asked).decode())
+    assert '"to":"you"' in shown
+    assert "ef:t" not in shown
+    assert "cb/k" not in shown

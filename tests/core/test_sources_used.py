@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 import pytest
 
-from sidecar.core.sources_used import sources_used_in
+from sidecar.core.sources_used import sources_used_in, speaks
 
 POOL = (1, 2, 3, 4, 5)
 
@@ -33,3 +33,12 @@ def digest(**more: Any) -> str:
 )
 def test_a_block_uses(block: dict[str, Any], used: set[int]) -> None:
     assert sources_used_in(block, POOL) == used
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [("react.notes", True), ("assistant.completion", True), ("user.prompt", False), ("user.attachment", False)],
+)
+def test_what_the_user_gave_uses_no_source(kind: str, expected: bool) -> None:
+    head = (kind, "turn_1", 0.0, "text/markdown", "", "", 0)
+    assert speaks(head) is expected

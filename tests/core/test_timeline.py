@@ -168,3 +168,23 @@ def test_every_block_is_in_the_index_exactly_once(told: list[tuple[str, str | No
         assert list(made.of_turn(turn)) == [at for at, (one, _) in enumerate(told) if one == turn]
     for path in {path for path in paths if path}:
         assert list(made.at(path)) == [at for at, one in enumerate(paths) if one == path]
+
+
+def test_a_block_at_another_path_knows_the_artifacts_that_it_tells_of() -> None:
+    file, other = "fi:turn_1.files/a.md", "fi:turn_1.files/b.md"
+    result = {"type": "react.tool.result", "path": "tc:turn_1.tc_1.result", "text": "done"}
+    digest = {**result, "mime": "application/json", "text": f'{{"artifact_path":"{file}"}}'}
+    call = {"type": "react.tool.call", "text": '{"tool_id":"t","tool_call_id":"tc_1"}', "meta": {"about": [other]}}
+    named = {**result, "meta": {"about": [other, file, "tc:turn_1.tc_1.call", "no path", 7]}}
+    made = timeline(result, digest, call, named, {"path": file, "text": "hello", "meta": {"about": [other]}})
+    assert made.abouts == {1: (file,), 2: (other,), 3: (file, other)}
+    assert made.tools == {"tc_1": "t"}
+
+
+def test_blocks_that_one_does_not_see_are_no_answer() -> None:
+    made = timeline({"path": PROMPT, "mime": "text/plain"}, {"path": PROMPT, "mime": "text/html"})
+    told = made.told(PROMPT, lambda number: number == 0)
+    assert told is not None
+    assert (told["mime"], told["version"]) == ("text/plain", 1)
+    assert made.told(PROMPT, lambda _: False) is None
+    assert len(made.versions(PROMPT, lambda number: number == 1)) == 1

@@ -8,6 +8,8 @@ import orjson
 import pytest
 
 from protocol.methods import EVENTS
+from sidecar.core.entries import Noticed
+from sidecar.core.notices import Notice
 from sidecar.server.caller import Client, Peer
 from sidecar.server.telling import Telling
 from tests.server.inside import Inside
@@ -97,3 +99,19 @@ async def test_one_who_left_is_told_nothing(inside: Inside, telling: Telling) ->
     await inside.ask("sources/merge", {"rows": [{"title": "a"}]})
     assert listener.heard == []
     assert telling.clients() == []
+
+
+async def test_a_notice_names_only_what_its_listener_may_know_of(inside: Inside, telling: Telling) -> None:
+    await inside.begin()
+    await inside.ask("artifact/write", {"path": "s.md", "content": "a", "kind": "file", "visibility": "internal"})
+    secret, shown = "turn_1/files/s.md", "turn_1/files/a.md"
+    said: list[Notice] = [
+        {"code": "still_open", "message": "m", "paths": [secret, shown]},
+        {"code": "still_open", "message": "m", "paths": [secret]},
+        {"code": "read_paths_missing", "message": "m", "missing": ["fi:turn_1.files/s.md", ".."]},
+        {"code": "oversize", "message": "m", "path": secret},
+    ]
+    person, program = (listen(telling, role, frozenset({"notices"})) for role in ("editor", "exec"))
+    await inside.workspace.stage(*map(Noticed, said))
+    heard = [[payload["notice"] for _, payload in one.heard] for one in (person, program)]
+    assert heard == [[{**said[0], "paths": [shown]}, {**said[2], "missing": [".."]}], said]

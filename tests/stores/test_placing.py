@@ -12,7 +12,7 @@ import pytest
 from sidecar.core.inventory import StatKey
 from sidecar.stores import kernel, placing
 from sidecar.stores.opens import Beneath, key_of
-from sidecar.stores.placing import Placed, place
+from sidecar.stores.placing import Placed, place, take_away
 from sidecar.stores.reflink import Reflinks
 
 NAME = "a/old"
@@ -147,3 +147,16 @@ def test_a_disk_that_fails_at_the_last_step_leaves_the_former_file(root: Path, m
 
 def _broken(*_: object) -> bool:
     raise OSError(errno.EIO, "broken")
+
+
+def test_a_file_that_was_laid_down_is_taken_away_unless_it_changed(root: Path) -> None:
+    beneath = Beneath(str(root))
+    before = open_files()
+    for text, gone in (("ours", True), ("theirs", False)):
+        (root / "a/new").write_text("ours")
+        key = key_of((root / "a/new").stat())
+        (root / "a/new").write_text(text)
+        assert take_away(beneath, "a/new", key if text == "theirs" else key_of((root / "a/new").stat())) is gone
+        assert (root / "a/new").exists() is not gone
+    assert take_away(beneath, "no/where", key) is False
+    assert open_files() == before

@@ -113,8 +113,9 @@ def test_a_name_that_is_not_utf8_is_reported_once_and_stops_nothing(workspace: W
     client.call("workspace/sync")
     client.call("workspace/sync")
     assert len(noticed(client, "name_not_utf8")) == 2, "the file and the folder, each once"
-    # A folder that kills its watch three times in a minute rests for a while, and is found by slower looks.
-    assert client.call("workspace/status")["watcher"]["state"] in ("ok", "degraded")
+    # A folder whose names end their watch three times in a minute rests for a while; no other trouble is allowed here.
+    watcher = client.call("workspace/status")["watcher"]
+    assert watcher["state"] == "ok" or "Unable to decode path" in watcher["reason"], watcher
     client.drop()
 
 

@@ -651,7 +651,7 @@ export interface Notice {
   reason?: string;
 }
 
-export type NoticeCode = "path_ambiguous" | "name_not_utf8" | "link_skipped" | "special_skipped" | "name_unsafe" | "attribution_ambiguous" | "still_open" | "missing_artifact" | "hosting_ignored" | "selector_malformed" | "source_unknown" | "read_paths_missing" | "protocol_violation.path_rewritten" | "oversize" | "over_limit" | "kept_evicted" | "watch_degraded" | "watch_lost" | "search_truncated" | "events_dropped" | "store_unavailable" | "hosting_failed" | "hosting_pending" | "refs_forgotten" | "refs_unresolved" | "timeline_malformed";
+export type NoticeCode = "path_ambiguous" | "name_not_utf8" | "link_skipped" | "special_skipped" | "name_unsafe" | "attribution_ambiguous" | "still_open" | "missing_artifact" | "hosting_ignored" | "selector_malformed" | "source_unknown" | "read_paths_missing" | "protocol_violation.path_rewritten" | "oversize" | "over_limit" | "kept_evicted" | "watch_degraded" | "watch_lost" | "search_truncated" | "events_dropped" | "store_unavailable" | "hosting_failed" | "hosting_pending" | "view_not_written" | "refs_forgotten" | "refs_unresolved" | "timeline_malformed";
 
 /** Something is worth knowing that no answer could carry. */
 export interface NoticePosted {
@@ -1110,7 +1110,7 @@ export interface StatusResult {
   uptime_seconds: number;
 }
 
-export type StoreFault = "unreachable" | "timed_out" | "server_error" | "denied" | "cut_off" | "wrong_bytes" | "no_bucket" | "disk_full" | "no_store" | "key_too_long";
+export type StoreFault = "unreachable" | "timed_out" | "server_error" | "denied" | "cut_off" | "wrong_bytes" | "no_bucket" | "disk_full" | "no_store" | "key_too_long" | "no_out_dir";
 
 /** The state of the object store. */
 export interface StoreStatus {

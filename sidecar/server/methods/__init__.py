@@ -24,6 +24,7 @@ from sidecar.server.methods import (
     workspace,
     writing,
 )
+from sidecar.server.methods.changing import one_meaning
 from sidecar.services import Services
 
 METHODS: dict[str, Callable[..., Any]] = {
@@ -63,4 +64,4 @@ METHODS: dict[str, Callable[..., Any]] = {
 
 def handlers(services: Services) -> dict[str, Callable[..., Any]]:
     """The table with the services put in."""
-    return {method: partial(handler, services) for method, handler in METHODS.items()}
+    return {method: partial(one_meaning(handler), services) for method, handler in METHODS.items()}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import Any
 
 from protocol.requests.artifact import ListParams, ResolveParams, SearchParams, VersionsParams
@@ -11,11 +12,11 @@ from sidecar.core.artifacts import describe_versions
 from sidecar.core.blocks import iso
 from sidecar.core.errors import NotFound, Refusal, UnsafePath
 from sidecar.core.notices import Notice, for_selector, notice
-from sidecar.core.paths import FilePath, Path, PoolPath, parse
+from sidecar.core.paths import FilePath, Path, PoolPath, parse, parse_physical
 from sidecar.searching import query
 from sidecar.searching import search as look_through
 from sidecar.server.caller import Caller
-from sidecar.server.methods.seeing import may_see, rows_for, sees_path
+from sidecar.server.methods.seeing import may_see, rows_for, sees_block, sees_fresh, sees_path
 from sidecar.services import Services
 
 Answer = dict[str, Any]
@@ -88,7 +89,7 @@ def _known(services: Services, role: str, text: str, path: Path) -> Answer | Non
         return {"path": text, "found": True, "artifact": services.reader.record(artifact), "notices": []}
     if isinstance(path, PoolPath):
         return _pool(services, role, text, path)
-    told = workspace.timeline.told(path.logical)
+    told = workspace.timeline.told(path.logical, partial(sees_block, role, workspace))
     if told is None:
         return None
     record = {key: value for key, value in told.items() if value is not None}
@@ -174,7 +175,8 @@ async def versions(services: Services, caller: Caller, params: VersionsParams) -
         visible = artifact is not None and artifact.versions and may_see(caller.role, artifact)
         rows = describe_versions(artifact) if artifact is not None and visible else []
     else:
-        rows = _timed(services.workspace.timeline.versions(path.logical))
+        sees = partial(sees_block, caller.role, services.workspace)
+        rows = _timed(services.workspace.timeline.versions(path.logical, sees))
     if not rows:
         raise NotFound(params.path, "nothing was told or seen there")
     return {"versions": rows}
@@ -201,12 +203,16 @@ async def search(services: Services, caller: Caller, params: SearchParams) -> An
             hide=lambda path: not _may_find(services, caller, path),
         )
     )
+    # A file may have got other bytes between the question whether it may be shown and the reading of it.
+    hits = await services.looker.search(
+        lambda: [hit for hit in found.hits if _may_find(services, caller, parse_physical(hit["path"]))]
+    )
     progress.end()
-    answer: Answer = {"root": params.root, "hits": found.hits}
+    answer: Answer = {"root": params.root, "hits": hits}
     if found.limit is not None:
         answer |= {"truncated": True, "notices": [notice("search_truncated", limit=found.limit)]}
     return answer
 
 
 def _may_find(services: Services, caller: Caller, path: FilePath) -> bool:
-    return sees_path(caller.role, services.workspace, path)
+    return sees_fresh(caller.role, services.workspace, path, services.outdir.key)

@@ -7,7 +7,7 @@ from typing import Any
 from protocol.requests.call import CallBeginParams, CallEndParams, Expected
 from sidecar.calls import Outcome
 from sidecar.server.caller import Caller
-from sidecar.server.methods.changing import answered_before, change, stage_answer
+from sidecar.server.methods.changing import answered_before, change, remembered
 from sidecar.services import Services
 
 
@@ -30,12 +30,14 @@ async def end(services: Services, caller: Caller, params: CallEndParams) -> dict
     expect = calls.expected(params.tool_call_id, [_asked(item) for item in params.expect])
     unsettled = await calls.look(params.tool_call_id)
     held = await calls.read_produced(params.tool_call_id, expect)
+    said = {key: getattr(params, key) for key in ("result", "error") if key in params.model_fields_set}
+    outcome = Outcome(said, expect, unsettled, held)
+    prepared = await calls.prepare(params.tool_call_id, outcome)
     before = await answered_before(workspace, caller, params)
     if before is not None:
         return before  # the same request came twice, and the other one was faster
-    said = {key: getattr(params, key) for key in ("result", "error") if key in params.model_fields_set}
-    entries, result = calls.end(params.tool_call_id, Outcome(said, expect, unsettled, held))
-    await stage_answer(workspace, caller, params, entries, result)
+    entries, result, encoded = calls.end(params.tool_call_id, outcome, prepared)
+    await workspace.stage(*entries, *remembered(caller, params, result), encoded=encoded)
     return result
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
+import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -11,6 +13,7 @@ from pydantic import BaseModel
 from sidecar.core.entries import Answered, Entry
 from sidecar.core.errors import Stale
 from sidecar.server.caller import Caller
+from sidecar.services import Services
 from sidecar.workspace import Applied, Workspace
 
 Decided = tuple[Sequence[Entry], dict[str, Any]]
@@ -30,10 +33,37 @@ async def answered_before(workspace: Workspace, caller: Caller, params: Any) -> 
     if known is None:
         return None
     asked = fingerprint(caller.method, params, caller.role)
-    if known.params != asked:
-        raise Stale(params.request_id, expected=known.params, actual=asked)
+    told, revision = known
+    if told != asked:
+        raise Stale(params.request_id, expected=told, actual=asked)
     await workspace.stage()
-    return known.result
+    return await asyncio.to_thread(workspace.answer_at, revision)
+
+
+def one_meaning(handler: Callable[..., Any]) -> Callable[..., Any]:
+    """A handler whose request ids mean one thing: while one is under way, the same id with other params is stale."""
+
+    def guarded(services: Services, caller: Caller, params: Any) -> Any:
+        if getattr(params, "request_id", None) is None:
+            return handler(services, caller, params)
+        return _alone(handler, services, caller, params)
+
+    return guarded
+
+
+async def _alone(handler: Callable[..., Any], services: Services, caller: Caller, params: Any) -> Any:
+    asking, asked = services.workspace.asking, fingerprint(caller.method, params, caller.role)
+    told, others = asking.get(params.request_id, (asked, 0))
+    if told != asked:
+        raise Stale(params.request_id, expected=told, actual=asked)
+    asking[params.request_id] = (asked, others + 1)
+    try:
+        answer = handler(services, caller, params)
+        return await answer if inspect.isawaitable(answer) else answer
+    finally:
+        _, count = asking.pop(params.request_id)
+        if count > 1:
+            asking[params.request_id] = (asked, count - 1)
 
 
 async def change(workspace: Workspace, caller: Caller, params: Any, decide: Callable[[], Decided]) -> dict[str, Any]:

@@ -26,6 +26,7 @@ from sidecar.server.caller import Caller
 from sidecar.server.methods.changing import answered_before, stage_answer
 from sidecar.server.methods.seeing import blocks_for, rows_for, sees_logical, sees_path
 from sidecar.services import Services
+from sidecar.within import about, audience
 
 Answer = dict[str, Any]
 
@@ -197,7 +198,7 @@ async def _read_told(
         return _Found({"path": item.path, "missing": "not_found"})
     tokens = sum(_block_tokens(block) for block in blocks)
     status: Answer = {"path": item.path, "tokens": tokens}
-    if services.workspace.timeline.in_view(logical):
+    if services.workspace.timeline.in_view(logical) and not _hidden_at(services, [logical]):
         status["status"] = "exists_in_visible_context"
         if params.tool_call_id is not None:
             return _Found(status)
@@ -278,13 +279,23 @@ def _shown_again(
     turn = known.turn_id if known is not None else workspace.turn_id
     if not turn:
         raise UnknownTurn("tool_call_id", "begin a turn first")
-    told = [_result_block(f"tc:{turn}.{call}.result", status, call)]
+    named = [item.path for item in params.items or ()] or list(params.paths or ())
+    guard = _guard(services, named)
+    told = [_result_block(f"tc:{turn}.{call}.result", status, call, guard)]
     told += [{**block, "turn_id": turn, "meta": _as_a_copy(block.get("meta") or {}, call)} for block in blocks]
-    told += [{**_result_block(f"tc:{turn}.{call}.notice", said, call), "type": "react.notice"} for said in notices]
+    at = f"tc:{turn}.{call}.notice"
+    told += [{**_result_block(at, said, call, guard), "type": "react.notice"} for said in notices]
     defaults = Defaults(turn, time.time())
     entries: list[Entry] = [BlockTold(tell(block, defaults)) for block in told]
     hidden = _hidden_at(services, dict.fromkeys(str(block.get("path") or "") for block in blocks))
     return [*entries, BlocksShown(hidden)] if hidden else entries
+
+
+def _guard(services: Services, paths: Sequence[str]) -> Answer:
+    """What keeps a status from those who may not see what it names, now or later."""
+    guard: Answer = {"visibility": "internal"} if audience(services.workspace, paths) == "internal" else {}
+    named = about(services.workspace, paths)
+    return guard | ({"about": list(named)} if named else {})
 
 
 def _as_a_copy(meta: Answer, call: str) -> Answer:
@@ -303,8 +314,8 @@ def _hidden_at(services: Services, paths: Iterable[str]) -> tuple[int, ...]:
     )
 
 
-def _result_block(path: str, said: Answer, call: str) -> Answer:
-    meta = {"tool_call_id": call, "rel": "result"}
+def _result_block(path: str, said: Answer, call: str, guard: Answer) -> Answer:
+    meta = {"tool_call_id": call, "rel": "result", **guard}
     text = orjson.dumps(said).decode()
     return {
         "type": "react.tool.result",

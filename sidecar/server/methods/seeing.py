@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
 from sidecar.core.artifacts import Artifact
 from sidecar.core.blocks import FLAGS, HOSTING, INTERNAL, PATH, Head
+from sidecar.core.compaction import cut_summary
+from sidecar.core.errors import Refusal
 from sidecar.core.hosting import CUT_FOR, without
+from sidecar.core.inventory import StatKey
 from sidecar.core.paths import FilePath
 from sidecar.services import Services
 from sidecar.workspace import Workspace
@@ -49,8 +53,49 @@ def rows_for(role: str, workspace: Workspace, rows: Iterable[dict[str, Any]]) ->
 
 
 def sees_block(role: str, workspace: Workspace, number: int) -> bool:
-    """Whether a block may be shown: it is not of an artifact that the role does not see, nor is a digest in it."""
-    return sees_head(role, workspace, workspace.timeline.heads[number])
+    """Whether a block may be shown: nothing in it is of an artifact that the role does not see."""
+    timeline = workspace.timeline
+    about = timeline.abouts.get(number, ())
+    return sees_head(role, workspace, timeline.heads[number]) and all(
+        sees_logical(role, workspace, logical) for logical in about
+    )
+
+
+def sees_named(role: str, workspace: Workspace, name: str | int) -> bool:
+    """Whether a path, or the number of a block, may be named: some of what stands there may be shown."""
+    if isinstance(name, int):
+        return name >= len(workspace.timeline) or sees_block(role, workspace, name)
+    if name.startswith("fi:"):
+        return sees_logical(role, workspace, name)
+    numbers = workspace.timeline.at(name)
+    return not numbers or any(sees_block(role, workspace, number) for number in numbers)
+
+
+def sees_fresh(role: str, workspace: Workspace, path: FilePath, key: Callable[[str], StatKey | None]) -> bool:
+    """The same as `sees_path` for a file as the disk has it now. `key` asks the disk, and blocks.
+
+    Bytes that nobody registered yet may turn out to be internal: at a known path they are for those who see that too.
+    """
+    if not sees_path(role, workspace, path):
+        return False
+    if "pending" in _VISIBLE[role]:
+        return True
+    if path.physical in workspace.claims:
+        return False
+    artifact = workspace.artifact(path)
+    if artifact is None or not artifact.versions:
+        return True
+    try:
+        return key(path.physical) == workspace.files.get(path.physical)
+    except (Refusal, OSError):
+        return False
+
+
+def cut_for(role: str, workspace: Workspace, block: dict[str, Any]) -> dict[str, Any]:
+    """A block whose digest of what was compacted names nothing that the role does not see."""
+    if "internal" in _VISIBLE[role] and "pending" in _VISIBLE[role]:
+        return block
+    return cut_summary(block, partial(sees_named, role, workspace))
 
 
 def sees_head(role: str, workspace: Workspace, head: Head) -> bool:
@@ -64,10 +109,12 @@ async def blocks_for(services: Services, role: str, logical: str) -> list[dict[s
     """The blocks at a path, cut to the role before anything is joined or truncated: no half JSON text can be cut."""
     heads = services.workspace.timeline.heads
     told = await services.reader.texts(logical)
-    return [
-        without(block, CUT_FOR[role])
-        if heads[number][FLAGS] & HOSTING or heads[number][PATH].startswith("fi:")
-        else block
+    shown = [
+        (heads[number], cut_for(role, services.workspace, block))
         for number, block in told
         if sees_block(role, services.workspace, number)
+    ]
+    return [
+        without(block, CUT_FOR[role]) if head[FLAGS] & HOSTING or head[PATH].startswith("fi:") else block
+        for head, block in shown
     ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -12,14 +13,14 @@ import orjson
 from protocol.base import NoParams
 from protocol.requests.timeline import AppendParams, BlocksParams
 from sidecar.core import limits
-from sidecar.core.blocks import FLAGS, HOSTING, HOSTING_FIELDS, PATH, Defaults, Told, tell
+from sidecar.core.blocks import FLAGS, HOSTING, HOSTING_FIELDS, PATH, SUMMARY, TYPE, Defaults, Told, tell
 from sidecar.core.entries import BlockTold
-from sidecar.core.errors import NotFound, UnknownTurn
+from sidecar.core.errors import NotFound, StoreUnavailable, UnknownTurn
 from sidecar.core.paths import parse
 from sidecar.core.standing import as_it_stands, changes_since
 from sidecar.server.caller import Caller
 from sidecar.server.methods.changing import Decided, answered_before, change
-from sidecar.server.methods.seeing import sees_block, sees_logical
+from sidecar.server.methods.seeing import cut_for, sees_block, sees_named
 from sidecar.server.wire import cut_block
 from sidecar.services import Services
 from sidecar.workspace import Workspace
@@ -64,7 +65,7 @@ async def blocks(services: Services, caller: Caller, params: BlocksParams) -> di
     if params.path is not None:
         logical = parse(params.path).logical or ""
         chosen = timeline.at(logical)
-        if caller.role != "runtime" and not (chosen and sees_logical(caller.role, workspace, logical)):
+        if caller.role != "runtime" and not (chosen and sees_named(caller.role, workspace, logical)):
             raise NotFound(params.path)  # what is internal and what is not there are told alike
     if params.turn_id is not None:
         if not timeline.knows(params.turn_id) and params.turn_id not in workspace.turns.durable:
@@ -88,8 +89,11 @@ async def blocks(services: Services, caller: Caller, params: BlocksParams) -> di
 
 def _for_role(workspace: Workspace, number: int, body: bytes, role: str) -> bytes:
     changes = changes_since(workspace.timeline, workspace.artifacts, number)
-    hosting = workspace.timeline.heads[number][FLAGS] & HOSTING or not HOSTING_FIELDS.isdisjoint(changes)
+    head = workspace.timeline.heads[number]
+    hosting = head[FLAGS] & HOSTING or not HOSTING_FIELDS.isdisjoint(changes)
     body = as_it_stands(body, changes)
+    if head[TYPE] == SUMMARY and role != "runtime":
+        body = orjson.dumps(cut_for(role, workspace, orjson.loads(body)))
     return cut_block(body, role) if hosting else body
 
 
@@ -105,4 +109,9 @@ def _page(services: Services, role: str, chosen: Any, *, since: int, limit: int)
 
 async def flush(services: Services, caller: Caller, _: NoParams) -> dict[str, Any]:
     caller.progress("Writing timeline.json")
-    return {"files": await services.views.flush()}
+    try:
+        return {"files": await services.views.flush()}
+    except OSError as fault:
+        raise StoreUnavailable("timeline.json", os.strerror(fault.errno or 0), fault="disk_full") from fault
+    except NotFound as fault:
+        raise StoreUnavailable("timeline.json", "OUT_DIR is not where it was", fault="no_out_dir") from fault

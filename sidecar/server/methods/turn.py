@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,9 +11,9 @@ from protocol.requests.turn import AttachmentGiven, TurnBeginParams, TurnEndPara
 from sidecar.attaching import Attachment
 from sidecar.core import limits
 from sidecar.core.blocks import moment_of
-from sidecar.core.entries import Noticed
 from sidecar.core.errors import Refusal
 from sidecar.core.notices import notice
+from sidecar.pacing import to_its_end
 from sidecar.server.caller import Caller
 from sidecar.server.methods.changing import answered_before, fingerprint, stage_answer
 from sidecar.server.methods.contents import bring_back
@@ -32,25 +33,43 @@ async def begin(services: Services, caller: Caller, params: TurnBeginParams) -> 
         turn_id=params.turn_id,
         prompt=params.prompt,
         conversation=params.conversation.model_dump(exclude_none=True) if params.conversation is not None else {},
-        ts=None if params.ts is None else moment_of(params.ts),
+        ts=time.time() if params.ts is None else moment_of(params.ts),
         params=fingerprint(caller.method, params, caller.role),
     )
-    fresh = not turns.is_open(beginning)
-    attached = await services.attaching.bring(params.turn_id, map(_given, params.attachments)) if fresh else []
+    given = [] if turns.is_open(beginning) else [_given(one) for one in params.attachments]
+    await services.attaching.check(params.turn_id, given)
     wished = await _wished(services, params)
     brought = await bring_back(services, caller, wished) if wished else _NOTHING
-    await services.calls.files_have_arrived()
-    before = await answered_before(workspace, caller, params)
-    if before is not None:
-        return before  # the same request came twice, and the other one was faster
-    entries, result = turns.begin(beginning, attached)
-    result |= brought
-    await stage_answer(workspace, caller, params, entries, result)
+    return await to_its_end(_begun(services, caller, params, (beginning, given, brought)))
+
+
+async def _begun(
+    services: Services,
+    caller: Caller,
+    params: TurnBeginParams,
+    prepared: tuple[Beginning, Sequence[Attachment], dict[str, Any]],
+) -> dict[str, Any]:
+    """Lay down what was attached and begin the turn with it; when that is refused, or another was faster, it goes."""
+    workspace, turns = services.workspace, services.turns
+    beginning, given, brought = prepared
+    async with services.attaching.lay(params.turn_id, given, beginning.ts) as laid:
+        await services.calls.files_have_arrived()
+        before = await answered_before(workspace, caller, params)
+        if before is not None:
+            return before  # the same request came twice, and the other one was faster
+        entries, result = turns.begin(beginning, laid.attached)
+        result |= brought
+        await stage_answer(workspace, caller, params, entries, result)
+        if entries:
+            laid.keep()
     return result
 
 
 async def end(services: Services, caller: Caller, params: TurnEndParams) -> dict[str, Any]:
-    """What is still to be hosted is waited for a little; the turn has ended in any case."""
+    """What is still to be hosted is waited for a little; the turn has ended in any case.
+
+    What that came to is told in notices, and is no part of the answer that a repeated request gets.
+    """
     workspace, turns = services.workspace, services.turns
     before = await answered_before(workspace, caller, params)
     if before is not None:
@@ -71,15 +90,18 @@ async def end(services: Services, caller: Caller, params: TurnEndParams) -> dict
     if before is not None:
         return before
     entries, result = turns.end(ending, unfinished, used)
-    await stage_answer(workspace, caller, params, entries, result)
+    await stage_answer(workspace, caller, params, entries, {**result})
+    result["notices"] = [*result["notices"]]
     progress.report("hosting what it made", 50)
     if not await services.hosting.settle(limits.HOSTING_WAIT):
-        paths = sorted({path for path, _ in workspace.hosting})
-        await workspace.stage(Noticed(notice("hosting_pending", paths=paths[:PATHS_TOLD])))
+        paths = sorted({path for path, _ in workspace.hosting})[:PATHS_TOLD]
+        why = {"reason": services.hosting.fault} if services.hosting.fault else {}
+        result["notices"].append(notice("hosting_pending", paths=paths, **why))
     try:
         await services.views.flush()
     except (OSError, Refusal) as fault:
         log.warning("timeline.json was not written at the end of the turn: %s", fault)
+        result["notices"].append(notice("view_not_written", reason=str(fault)))
     progress.end()
     return result
 

@@ -201,3 +201,32 @@ async def test_a_pattern_that_is_not_re2_is_refused(inside: Inside, pattern: str
 async def test_a_search_stays_below_out_dir(inside: Inside) -> None:
     with pytest.raises(UnsafePath):
         await inside.ask("artifact/search", {"root": "../", "name_regex": "x"})
+
+
+async def test_a_call_that_made_what_is_internal_does_not_exist_for_an_editor(inside: Inside) -> None:
+    await inside.begin()
+    await inside.ask("artifact/write", {"path": "s.md", "content": "a", "kind": "file", "visibility": "internal"})
+    (path,) = {head[4] for head in inside.workspace.timeline.heads if head[4].endswith(".call")}
+    assert (await resolve(inside, path))["found"]
+    assert not (await resolve(inside, path, "editor"))["found"]
+    assert (await inside.ask("artifact/versions", {"path": path}))["versions"]
+    for method in ("artifact/versions", "timeline/blocks"):
+        with pytest.raises(NotFound):
+            await inside.ask(method, {"path": path}, role="editor")
+
+
+async def test_people_find_nothing_that_the_disk_has_and_nobody_registered(inside: Inside) -> None:
+    async def found(role: str) -> list[str]:
+        hits = (await inside.ask("artifact/search", {"root": "", "content_regex": "secret"}, role=role))["hits"]
+        return [hit["path"] for hit in hits]
+
+    await inside.begin()
+    await inside.ask("artifact/write", {"path": "b.md", "content": "public", "kind": "file"})
+    await inside.ask("call/begin", {"tool_call_id": "c1", "tool_id": "x", "params": {}})
+    inside.write("turn_1/files/b.md", "a secret")
+    assert await found("editor") == []
+    assert await found("exec") == ["turn_1/files/b.md"]
+    await inside.ask("call/end", {"tool_call_id": "c1"})
+    assert await found("editor") == ["turn_1/files/b.md"]
+    with inside.workspace.claims.hold("turn_1/files/b.md"):
+        assert await found("editor") == []

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
+from pathlib import Path
 from typing import Any
 
 import orjson
 import pytest
 import pytest_asyncio
 
+from sidecar.calls import Outcome
+from sidecar.core.entries import encode
 from sidecar.core.errors import NotFound, NotPermitted, UnknownTurn
-from tests.server.inside import Inside
+from sidecar.stores.folder_store import FolderStore
+from tests.server.inside import Inside, awake
 
 BEGIN = {"tool_call_id": "tc_1", "tool_id": "exec", "params": {"code": "..."}}
 
@@ -209,3 +214,87 @@ async def test_a_missing_expectation_is_an_error_block(calling: Inside) -> None:
     (block,) = await blocks_of(calling, path="tc:turn_1.tc_1.result")
     said = orjson.loads(block["text"])
     assert (said["error"]["code"], said["error"]["details"]) == ("missing_artifact", {"path": "gone.txt"})
+
+
+async def test_what_is_hosted_and_told_is_the_file_and_not_what_a_block_said_meanwhile(tmp_path: Path) -> None:
+    async with awake(tmp_path, store=FolderStore(str(tmp_path / "store"))) as inside:
+        await inside.begin()
+        await inside.ask("call/begin", BEGIN)
+        inside.write("turn_1/files/a.md", "real")
+        await inside.sync()
+        meta = {"tool_call_id": "tc_9"}
+        other = {"type": "react.tool.result", "path": "fi:turn_1.files/a.md", "text": "told", "meta": meta}
+        await inside.ask("timeline/append", {"blocks": [other]})
+        (made,) = (await inside.ask("call/end", {"tool_call_id": "tc_1"}))["artifacts"]
+        sha256 = hashlib.sha256(b"real").hexdigest()
+        assert (made["sha256"], made["version"]) == (sha256, 1)
+        held = [block["text"] for block in await blocks_of(inside, path="fi:turn_1.files/a.md")]
+        assert held == ["told", "real"]
+        assert await inside.assembly.hosting.settle(5)
+        assert [one.sha256 for one in inside.workspace.handles.values()] == [sha256]
+
+
+@pytest.mark.parametrize("expect", [[], ["a.md"], [{"path": "a.md", "visibility": "internal"}]])
+async def test_an_internal_file_that_a_call_changed_is_told_of_and_stays_internal(inside: Inside, expect: Any) -> None:
+    await inside.begin()
+    written = {"path": "a.md", "content": "one", "kind": "file", "visibility": "internal"}
+    await inside.ask("artifact/write", written)
+    await inside.ask("artifact/write", {**written, "path": "untouched.md"})
+    await inside.ask("call/begin", BEGIN)
+    inside.write("turn_1/files/a.md", "one and two")
+    (made,) = (await inside.ask("call/end", {"tool_call_id": "tc_1", "expect": expect}))["artifacts"]
+    assert (made["visibility"], made["version"], made["origin"], made.get("sid")) == ("internal", 2, "both", None)
+    assert [block["text"] for block in await blocks_of(inside, path="fi:turn_1.files/a.md")] == ["one", "one and two"]
+    seen = (await inside.ask("timeline/blocks", role="editor"))["blocks"]
+    assert [block["type"] for block in seen] == ["turn.header", "react.tool.call"]
+    assert inside.workspace.hosting == {}
+
+
+async def test_what_nobody_claims_is_numbered_after_what_the_last_call_made(calling: Inside) -> None:
+    await calling.ask("call/begin", {**BEGIN, "tool_call_id": "tc_2"})
+    calling.write("turn_1/files/b.txt")
+    calling.write("turn_1/files/a.txt")
+    await calling.sync()
+    await calling.ask("call/end", {"tool_call_id": "tc_2"})
+    (made,) = (await calling.ask("call/end", {"tool_call_id": "tc_1", "expect": ["b.txt"]}))["artifacts"]
+    assert made["sid"] == 1
+    rows = (await calling.ask("sources/list"))["rows"]
+    assert [(row["sid"], row["physical_path"]) for row in rows] == [
+        (1, "turn_1/files/b.txt"),
+        (2, "turn_1/files/a.txt"),
+    ]
+
+
+# Many files
+
+
+async def test_the_end_of_a_call_that_made_many_files_lets_others_have_their_turn(
+    calling: Inside, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Counted, not timed: with no work at once allowed, there is a rest at every file."""
+    monkeypatch.setattr("sidecar.pacing.SECONDS_AT_ONCE", -1.0)
+    files = 100
+    for number in range(files):
+        calling.write(f"turn_1/files/{number:03}.txt", str(number))
+    await calling.sync()
+    rests, calls = 0, calling.assembly.services.calls
+    outcome = Outcome({}, (), (), {})
+    preparing = asyncio.ensure_future(calls.prepare("tc_1", outcome))
+    while not preparing.done():
+        await asyncio.sleep(0)
+        rests += 1
+    assert rests > 4 * files
+    entries, result, encoded = calls.end("tc_1", outcome, preparing.result())
+    assert len(result["artifacts"]) == files
+    assert list(encoded) == [encode(entry) for entry in entries]
+    assert [one["sid"] for one in result["artifacts"]] == list(range(1, files + 1))
+
+
+async def test_a_prepared_end_counts_only_while_nothing_changed(calling: Inside) -> None:
+    calling.write("turn_1/files/a.txt", "one")
+    await calling.sync()
+    calls, outcome = calling.assembly.services.calls, Outcome({}, (), (), {})
+    prepared = await calls.prepare("tc_1", outcome)
+    await calling.ask("sources/merge", {"rows": [{"url": "https://example.com/", "title": "first"}]})
+    _, result, encoded = calls.end("tc_1", outcome, prepared)
+    assert ([one["sid"] for one in result["artifacts"]], list(encoded)) == ([2], [])

@@ -232,3 +232,46 @@ async def test_a_long_first_line_is_shown_in_part_and_reading_goes_on_behind_it(
     items = [{"path": FILE, "line_start": line}]
     second = await inside.ask("artifact/read", {"items": items, "max_bytes": 10})
     assert (first["blocks"][1]["text"], second["blocks"][1]["text"]) == ("x" * 10, "second\n")
+
+
+async def test_reading_what_is_internal_is_told_to_nobody_who_may_not_know_of_it(inside: Inside) -> None:
+    await told_prompt(inside)
+    await inside.ask("artifact/write", {"path": "s.md", "content": "a", "kind": "file", "visibility": "internal"})
+    await inside.ask("artifact/hide", {"paths": ["turn_1/files/s.md"], "replacement": "w"})
+    await inside.ask("call/begin", {"tool_call_id": "rd", "tool_id": "react.read", "params": {}})
+    paths = ["turn_1/files/s.md", "fi:turn_1.files/none.md"]
+    await inside.ask("artifact/read", {"paths": paths, "tool_call_id": "rd"})
+    for role, is_told in (("runtime", True), ("editor", False)):
+        blocks = orjson.dumps(await inside.ask("timeline/blocks", role=role))
+        assert (b"s.md" in blocks, b"read_paths_missing" in blocks) == (is_told, is_told)
+
+
+async def test_what_is_hidden_behind_a_newer_block_is_brought_back(inside: Inside) -> None:
+    await told_prompt(inside)
+    result = {"type": "react.tool.result", "path": "tc:turn_1.zz.result", "text": "the first"}
+    await inside.ask("timeline/append", {"blocks": [result]})
+    await inside.ask("artifact/hide", {"paths": [result["path"]], "replacement": "w"})
+    await inside.ask("timeline/append", {"blocks": [{**result, "text": "the second"}]})
+    await inside.ask("call/begin", {"tool_call_id": "rd", "tool_id": "react.read", "params": {}})
+    answer = await inside.ask("artifact/read", {"paths": [result["path"]], "tool_call_id": "rd"})
+    assert [block["text"] for block in answer["blocks"]] == ["the first", "the second"]
+    assert "the first" in (await inside.ask("timeline/render", {"as": "text"}))["text"]
+
+
+@pytest.mark.rule("roles.exec-never-sees-hosting-fields")
+async def test_what_a_tool_was_asked_and_answered_is_without_what_we_gave_out(inside: Inside) -> None:
+    await told_prompt(inside)
+    given = {"rn": "ef:t:p:chatbot:x", "key": "cb/k"}
+    await inside.ask("call/begin", {"tool_call_id": "c1", "tool_id": "share", "params": given})
+    await inside.ask("call/end", {"tool_call_id": "c1", "result": given})
+    for path in ("tc:turn_1.c1.call", "tc:turn_1.c1.result"):
+        for role, left in (("runtime", (True, True)), ("renderer", (True, False)), ("exec", (False, False))):
+            fetched = await inside.ask("artifact/fetch", {"path": path}, role=role)
+            read = await inside.ask("artifact/read", {"paths": [path]}, role=role)
+            for said in map(orjson.dumps, (fetched, read)):
+                assert (b"ef:t" in said, b"cb/k" in said) == left
+    blocks = orjson.dumps(await inside.ask("timeline/blocks", role="editor"))
+    assert (b"ef:t" in blocks, b"cb/k" in blocks) == (True, False)
+    await inside.ask("timeline/flush")
+    written = (inside.out / "timeline.json").read_bytes()
+    assert (b"ef:t" in written, b"cb/k" in written) == (False, False)

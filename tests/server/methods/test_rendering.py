@@ -437,3 +437,40 @@ async def test_what_no_message_can_carry_is_refused_before_it_is_put_together(in
     assert plan["cut"] == 8
     await inside.ask("timeline/compact", {"cut": plan["cut"], "summary": "pictures"})
     assert (await rendered(inside))["messages"][-2]["type"] == "image"
+
+
+async def test_an_editor_is_not_told_what_internal_files_a_summary_forgot(inside: Inside) -> None:
+    secrets = (b"s.md", b"a plan", b"a word")
+    await inside.ask("turn/begin", {"turn_id": "turn_1", "prompt": "hello " * 50})
+    written = {"path": "s.md", "content": "x", "kind": "file", "channel": "internal", "description": "a plan"}
+    await inside.ask("artifact/write", written)
+    await inside.ask("artifact/write", {"path": "open.md", "content": "x", "kind": "file"})
+    await inside.ask("artifact/hide", {"paths": ["fi:turn_1.files/s.md"], "replacement": "a word"})
+    await inside.ask("turn/end", {"turn_id": "turn_1", "completion": {"text": "done"}})
+    await inside.ask("turn/begin", {"turn_id": "turn_2", "prompt": "again"})
+    plan = await inside.ask("timeline/plan_compaction", {"keep_recent_tokens": 1})
+    await inside.ask("timeline/compact", {"cut": plan["cut"], "summary": "a summary"})
+    path = "su:turn_1.conv.range.summary"
+    asked = [("timeline/render", {}), ("timeline/blocks", {"path": path}), ("artifact/read", {"paths": [path]})]
+    for role, is_told in (("runtime", True), ("editor", False)):
+        rendered, *others = [orjson.dumps(await inside.ask(method, params, role=role)) for method, params in asked]
+        assert (b"s.md" in rendered, b"open.md" in rendered) == (is_told, True)
+        for answer in others:
+            assert {word in answer for word in secrets} == {is_told}
+            assert b"open.md" in answer
+    assert all(word in orjson.dumps(plan) for word in secrets)
+
+
+async def test_a_summary_follows_what_becomes_internal(inside: Inside) -> None:
+    await inside.ask("turn/begin", {"turn_id": "turn_1", "prompt": "hello " * 50})
+    await inside.ask("artifact/write", {"path": "s.md", "content": "x", "kind": "file"})
+    await inside.ask("turn/end", {"turn_id": "turn_1", "completion": {"text": "done"}})
+    await inside.ask("turn/begin", {"turn_id": "turn_2", "prompt": "again"})
+    plan = await inside.ask("timeline/plan_compaction", {"keep_recent_tokens": 1})
+    await inside.ask("timeline/compact", {"cut": plan["cut"], "summary": "a summary"})
+    assert "s.md" in (await rendered(inside, "editor", **{"as": "text"}))["text"]
+    meta = {"visibility": "internal", "tool_call_id": "c"}
+    secret = {"type": "react.tool.result", "path": "fi:turn_1.files/s.md", "text": "y", "meta": meta}
+    await inside.ask("timeline/append", {"blocks": [secret]})
+    assert "s.md" not in (await rendered(inside, "editor", **{"as": "text"}))["text"]
+    assert "s.md" in (await rendered(inside, **{"as": "text"}))["text"]

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import shutil
+import threading
+from pathlib import Path
 from typing import Any
 
 import orjson
 import pytest
 
-from sidecar.core.errors import NotPermitted, Refusal, UnknownTurn
+from sidecar.core.blocks import MIME, Told, tell
+from sidecar.core.errors import JournalUnavailable, NotPermitted, Refusal, UnknownTurn, UnsafePath
+from sidecar.turns import Ending
 from tests.server.inside import Inside
 
 
@@ -171,6 +176,138 @@ async def test_what_cannot_be_attached_begins_nothing(inside: Inside, attachment
         await attach(inside, {"name": "good.txt", "text": "x"}, attachment)
     assert refused.value.kind == kind
     assert "turn_id" not in await inside.ask("workspace/status")
+
+
+BAD = {"name": "b.png", "base64": "!!!"}
+
+
+@pytest.mark.parametrize("bad", [BAD, {"name": "b.txt", "path": "no/where"}, {"name": "b\\a", "text": "x"}])
+async def test_a_refused_turn_leaves_no_attachment(inside: Inside, bad: dict[str, str]) -> None:
+    with pytest.raises(Refusal) as refused:
+        await attach(inside, {"name": "a.txt", "text": "one"}, bad)
+    assert refused.value.hint
+    assert not (inside.out / "turn_1").exists(), "all are opened before anything is laid down"
+    assert (await inside.sync())["artifacts"] == []
+    begun = await attach(inside, {"name": "a.txt", "text": "one, corrected"})
+    assert begun["attachments"][0]["physical_path"] == "turn_1/attachments/a.txt"
+
+
+async def test_a_turn_that_the_journal_refuses_leaves_no_attachment(
+    inside: Inside, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: Any, **__: Any) -> Any:
+        raise JournalUnavailable("journal", "the disk is full")
+
+    inside.write("turn_1/attachments/there.txt", "there")
+    with monkeypatch.context() as patched:
+        patched.setattr(inside.workspace, "stage", refuse)
+        with pytest.raises(JournalUnavailable):
+            await attach(inside, {"name": "a/b.txt", "text": "one"}, {"name": "there.txt", "text": "there"})
+    left = [path.name for path in (inside.out / "turn_1/attachments").rglob("*") if path.is_file()]
+    assert left == ["there.txt"]
+    assert "turn_1/attachments/there.txt" not in inside.workspace.claims
+
+
+LONG = "x" * 251 + ".txt"
+DOTTED = "x." + "y" * 253
+
+
+@pytest.mark.parametrize(
+    ("names", "laid"),
+    [
+        (["a/b", "a"], ["a/b", "a-2"]),
+        (["a", "a/b", "a/c"], ["a", "a-2/b", "a-2/c"]),
+        (["a/b", "a/b/c", "a/b"], ["a/b", "a/b-2/c", "a/b-3"]),
+        ([LONG, LONG], [LONG, "x" * 249 + "-2.txt"]),
+        ([DOTTED, DOTTED], [DOTTED, "x." + "y" * 251 + "-2"]),
+        (["ü" * 127, "ü" * 127], ["ü" * 127, "ü" * 126 + "-2"]),
+    ],
+)
+async def test_names_that_are_in_each_others_way_are_numbered(
+    inside: Inside, names: list[str], laid: list[str]
+) -> None:
+    begun = await attach(inside, *({"name": name, "text": str(at)} for at, name in enumerate(names)))
+    paths = [one["physical_path"].removeprefix("turn_1/attachments/") for one in begun["attachments"]]
+    assert paths == laid
+    assert [(inside.out / "turn_1/attachments" / path).read_text() for path in paths] == [*map(str, range(len(names)))]
+
+
+async def test_links_in_the_way_of_attachments_are_refused(inside: Inside, tmp_path: Path) -> None:
+    (inside.out / "turn_1").mkdir()
+    (inside.out / "turn_1/attachments").symlink_to(tmp_path)
+    with pytest.raises(UnsafePath):
+        await attach(inside, {"name": "a.txt", "text": "x"})
+
+
+async def test_an_attachment_is_never_credited_to_a_call_that_its_turn_abandons(
+    inside: Inside, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await inside.begin()
+    await inside.ask("call/begin", {"tool_call_id": "tc_1", "tool_id": "exec", "params": {}})
+    take_in, looker = inside.assembly.outdir.take_in, inside.assembly.looker
+    looks: list[asyncio.Future[None]] = []
+    loop = asyncio.get_running_loop()
+
+    def look_first(path: str, *rest: Any) -> Any:
+        if not looks and path.endswith("a.txt"):
+            looks.append(asyncio.run_coroutine_threadsafe(looker.look("turn_2"), loop))  # type: ignore[arg-type]
+        return take_in(path, *rest)
+
+    monkeypatch.setattr(inside.assembly.outdir, "take_in", look_first)
+    wanted = ({"name": f"{name}.txt", "text": name * 10} for name in "abc")
+    await attach(inside, *wanted, turn="turn_2")
+    await asyncio.wrap_future(looks[0])  # type: ignore[arg-type]
+    found = (await inside.ask("artifact/list"))["artifacts"]
+    assert [(one["visibility"], one.get("tool_call_id"), one["version"]) for one in found] == [
+        ("external", None, 1)
+    ] * 3
+
+
+async def test_the_contents_of_attachments_are_told_up_to_a_limit(
+    inside: Inside, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sidecar.core.limits.ATTACHED_CONTENT_BYTES", 2 * len(PNG))
+    picture = base64.b64encode(PNG).decode()
+    await attach(inside, *({"name": f"{at}.png", "base64": picture} for at in range(3)))
+    types = [await types_at(inside, f"turn_1/attachments/{at}.png") for at in range(3)]
+    whole = ["user.attachment.meta", "user.attachment"]
+    assert types == [whole, whole, whole[:1]]
+
+
+async def test_the_blocks_of_attachments_are_made_off_the_loop(inside: Inside, monkeypatch: pytest.MonkeyPatch) -> None:
+    threads: set[str] = set()
+
+    def telling(block: Any, defaults: Any) -> Told:
+        threads.add(threading.current_thread().name)
+        return tell(block, defaults)
+
+    monkeypatch.setattr("sidecar.attaching.tell", telling)
+    await attach(inside, {"name": "a.png", "base64": base64.b64encode(PNG).decode()})
+    assert threads
+    assert threading.main_thread().name not in threads
+
+
+async def test_the_end_of_a_turn_reads_no_picture_and_few_blocks_at_once(
+    inside: Inside, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    picture = base64.b64encode(PNG).decode()
+    await attach(inside, {"name": "a.png", "base64": picture})
+    made = {"type": "react.tool.result", "mime": "image/png", "path": "fi:turn_1.files/p.png", "base64": picture}
+    meta = {"tool_call_id": "tc_1", "sources_used": [1]}
+    notes = [{"type": "react.notes", "text": f"note {at}"} for at in range(40)]
+    await inside.ask("timeline/append", {"blocks": [{**made, "meta": meta}, *notes]})
+    asked: list[list[int]] = []
+    bodies = inside.workspace.bodies
+
+    def counted(numbers: Any) -> list[bytes]:
+        asked.append(list(numbers))
+        return bodies(numbers)
+
+    monkeypatch.setattr(inside.workspace, "bodies", counted)
+    ending = Ending("turn_1", "done", None, "completed", {})
+    assert await inside.assembly.services.turns.sources_used(ending) == [1]
+    mimes = {inside.workspace.timeline.heads[number][MIME] for some in asked for number in some}
+    assert (mimes, max(map(len, asked))) == ({"text/markdown"}, 16)
 
 
 # Bringing back
