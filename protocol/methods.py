@@ -11,6 +11,7 @@ from protocol import notifications
 from protocol.base import NoParams, Params, Payload, Result
 from protocol.requests import (
     artifact,
+    assets,
     call,
     citations,
     contents,
@@ -168,6 +169,11 @@ _REQUESTS = (
     Request(
         "citations/stream", citations.StreamParams, citations.StreamResult,
         "Turn citations into links in a text that comes in pieces, however it is cut.", ANYONE, ALWAYS,
+    ),
+    Request(
+        "assets/pull", assets.PullParams, assets.PullResult,
+        "Bring every file that a page refers to or cites into OUT_DIR; what is missing is told, and no error.",
+        NOT_EDITOR, (*ALWAYS, *CHANGE, *PATH, "not_found", "store_unavailable", "unknown_turn"), progress=True,
     ),
     Request(
         "timeline/append", timeline.AppendParams, timeline.AppendResult,

@@ -39,6 +39,10 @@ NoticeCode = TypeAliasType(
         "refs_forgotten",
         "refs_unresolved",
         "timeline_malformed",
+        "tool_call_error.missing_assets",
+        "tool_call_warning.missing_sources",
+        "tool_call_warning.missing_sid_assets",
+        "assets_truncated",
     ],
 )
 
@@ -123,6 +127,23 @@ _TABLE = (
     NoticeKind(
         "timeline_malformed", "warning", "Parts of a foreign timeline.json could not be taken in.", (),
         ("count", "reason"),
+    ),
+    NoticeKind(
+        "tool_call_error.missing_assets", "error",
+        "Files that the page refers to are not there, and could not be brought back.", ("missing",), ("tool_id",),
+    ),
+    NoticeKind(
+        "tool_call_warning.missing_sources", "warning", "The page cites numbers that no source has.",
+        ("missing_sids",), ("tool_id",),
+    ),
+    NoticeKind(
+        "tool_call_warning.missing_sid_assets", "warning",
+        "Files of sources that the page cites could not be brought back; the numbers are in the order of the paths.",
+        ("missing", "missing_sids"), ("tool_id",),
+    ),
+    NoticeKind(
+        "assets_truncated", "warning", "The page was not followed to its end, because a limit was met.", ("limit",),
+        ("tool_id",),
     ),
 )  # fmt: skip
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 MAJOR = 1
-MINOR = 0
+MINOR = 1
 PROTOCOL_VERSION = f"{MAJOR}.{MINOR}"
 
 

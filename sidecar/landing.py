@@ -10,7 +10,7 @@ import asyncio
 import logging
 import os
 import time
-from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -39,6 +39,7 @@ from sidecar.core.registration import register
 from sidecar.core.told_blocks import Block, digest_block, notice_block, result_block
 from sidecar.hosting import Hosting
 from sidecar.looking import Looker
+from sidecar.pacing import to_its_end
 from sidecar.ports import Blobs, OutDir, Placed
 from sidecar.within import Telling, Within, entries_in, within
 from sidecar.workspace import Workspace
@@ -106,7 +107,7 @@ class Landing:
             if standing is None or self._workspace.files.get(physical) == standing:
                 self._expect(draft)
                 try:
-                    return await _to_its_end(self._put(draft, standing, saying, remember))
+                    return await to_its_end(self._put(draft, standing, saying, remember))
                 except FileExistsError:
                     pass  # another program was faster; what it made is looked at first
             if time.monotonic() >= patience:
@@ -262,16 +263,3 @@ def _results(call: Within, saying: Saying, visibility: Visibility) -> list[Block
         return []
     said = {**saying.result, **(saying.contents if visibility != "internal" else {})}
     return [result_block(call.turn_id, call.tool_call_id, call.tool_id, said)]
-
-
-async def _to_its_end(work: Coroutine[Any, Any, T]) -> T:
-    """Whoever gives up waiting does not leave a change half done: it is waited for, and then it is or is not."""
-    task = asyncio.get_running_loop().create_task(work)
-    try:
-        return await asyncio.shield(task)
-    except asyncio.CancelledError:
-        if not task.done():
-            await asyncio.wait([task])
-        if not task.cancelled():
-            task.exception()  # whatever it is, nobody waits for it any more
-        raise

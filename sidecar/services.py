@@ -14,8 +14,10 @@ from sidecar.hosting import Hosting
 from sidecar.landing import Landing
 from sidecar.linking import Links
 from sidecar.looking import Looker
+from sidecar.noting import Noted
 from sidecar.patches import Patches
 from sidecar.ports import OutDir
+from sidecar.pulling import Puller
 from sidecar.reading import Reader
 from sidecar.rehost import Rehoster
 from sidecar.rendering import Rendering
@@ -33,6 +35,8 @@ class Services:
     looker: Looker
     outdir: OutDir
     rehoster: Rehoster
+    puller: Puller
+    noted: Noted
     reader: Reader
     turns: Turns
     calls: Calls

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from typing import Any, Callable
 
 __version__ = "0.1.0"
-PROTOCOL_VERSION = "1.0"
+PROTOCOL_VERSION = "1.1"
 TIMEOUT, PATIENCE, _HEADER_BYTES, _ADDRESS_BYTES = 30.0, 5.0, 4096, 107  # seconds of a call, of them for a new daemon
 _READS = "fetch read resolve list versions search status changes render blocks extract replace".split()  # change nothing
 
@@ -104,6 +104,11 @@ def sources(selector: str | None = None) -> dict[str, Any]:
 def sync(since: int | None = None, *, timeout: float | None = None) -> dict[str, Any]:
     """Register every file that is complete now: `{revision, artifacts, sources, unsettled, truncated?}`."""
     return call("workspace/sync", {} if since is None else {"since": since}, timeout=timeout)
+
+
+def pull_assets(content: str | None = None, *, timeout: float | None = None, **options: Any) -> dict[str, Any]:
+    """Bring what a page needs into OUT_DIR. It is `content`, or the file `path`; also `mime`, `tool_id`, `lock`."""
+    return call("assets/pull", options if content is None else {"content": content, **options}, timeout=timeout)
 
 
 class Client:

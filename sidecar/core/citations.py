@@ -55,7 +55,13 @@ class Replaced:
 
 
 def extract(text: str, mime: str, sids: Sequence[int]) -> list[int]:
-    """The numbers a text cites, ascending: single ones as written, known or not, and of ranges those in `sids`.
+    """The numbers a text cites, ascending: single ones as written, known or not, and of ranges those in `sids`."""
+    numbers = cited_numbers(text, mime)
+    return sorted({*numbers.singles, *NumberSet((), numbers.ranges).among(sids)})
+
+
+def cited_numbers(text: str, mime: str) -> NumberSet:
+    """The numbers a text cites as they are written, ranges as ranges.
 
     A long text is read in pieces, between which other threads get their turn.
     """
@@ -71,8 +77,7 @@ def extract(text: str, mime: str, sids: Sequence[int]) -> list[int]:
             singles.update(found.numbers.singles)
             ranges.update(found.numbers.ranges)
         undecided = undecided[min(scanner.kept, len(undecided)) - 1 :]
-    singles.update(NumberSet((), tuple(ranges)).among(sids))
-    return sorted(singles)
+    return NumberSet(tuple(singles), tuple(ranges))
 
 
 def replace(text: str, mime: str, resolver: Resolver) -> Replaced:

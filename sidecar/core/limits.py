@@ -78,6 +78,16 @@ REHOST_DEADLINE = 120.0
 UPLOADS_AT_ONCE = 16
 HOSTING_WAIT = 10.0
 
+# Asset pulls (spec section 9): how far one pull follows a page; a notice names the limit that was met. Markdown and CSS
+# are read by parsers written in Python, which take seconds for what the others read in a tenth of one.
+ASSET_BYTES = 32 * MIB
+ASSET_MARKDOWN_BYTES = 2 * MIB
+ASSET_CSS_BYTES = 1 * MIB
+ASSET_CSS_RULE_BYTES = 64 * KIB
+ASSET_REFERENCES = 10_000
+ASSET_DEPTH = 5
+ASSET_SECONDS = 10.0
+
 # The wire (one client).
 HEADER_BYTES = 4 * KIB
 MESSAGE_BYTES = 64 * MIB

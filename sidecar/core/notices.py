@@ -38,6 +38,10 @@ _WORDS = {
     "refs_unresolved": "the summary names these, and nothing answers to them",
     "view_not_written": "timeline.json could not be written; nothing else is lost",
     "timeline_malformed": "parts of timeline.json could not be taken in",
+    "tool_call_error.missing_assets": "these files are in the page and cannot be brought",
+    "tool_call_warning.missing_sources": "no source has these numbers, which the page cites",
+    "tool_call_warning.missing_sid_assets": "the files of these cited sources cannot be brought",
+    "assets_truncated": "the page was not followed to its end, because of this limit",
 }
 
 CODES: frozenset[str] = frozenset(_WORDS)

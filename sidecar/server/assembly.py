@@ -24,8 +24,10 @@ from sidecar.keeping import Keeper
 from sidecar.landing import Landing
 from sidecar.linking import Links
 from sidecar.looking import Looker
+from sidecar.noting import Noted
 from sidecar.patches import Patches
 from sidecar.ports import Store
+from sidecar.pulling import Puller
 from sidecar.reading import Reader
 from sidecar.rehost import Rehoster
 from sidecar.rendering import Rendering
@@ -91,6 +93,8 @@ class Assembly:
             looker=looker,
             outdir=self.outdir,
             rehoster=rehoster,
+            puller=Puller(workspace, looker, rehoster, self.outdir, eligible=wanted.eligible),
+            noted=Noted(workspace, looker),
             reader=reader,
             turns=Turns(workspace, looker, reader, self.outdir, calls, hosting, eligible=wanted.eligible),
             calls=calls,
@@ -202,5 +206,7 @@ _LIMITS: dict[str, int | float] = {
         "STREAMS_PER_CONNECTION", "STREAM_IDLE", "INLINE_TEXT_BYTES", "INLINE_BASE64_BYTES", "CHANGES_KEPT",
         "CHANGES_PAGE", "BLOCKS_PAGE", "LIST_PAGE", "SEARCH_PATTERN_BYTES", "SEARCH_FILE_BYTES", "SEARCH_FILES",
         "SEARCH_SECONDS", "MESSAGE_BYTES", "REQUESTS_IN_FLIGHT", "REHOSTS_AT_ONCE", "REHOST_DEADLINE",
+        "ASSET_BYTES", "ASSET_MARKDOWN_BYTES", "ASSET_CSS_BYTES", "ASSET_CSS_RULE_BYTES", "ASSET_REFERENCES",
+        "ASSET_DEPTH", "ASSET_SECONDS",
     )
 }  # fmt: skip

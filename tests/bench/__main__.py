@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from tests.bench import appends, bringing, doors, hosting, landing, machine, rendering, roundtrips, scale, start
+from tests.bench import appends, assets, bringing, doors, hosting, landing, machine, rendering, roundtrips, scale, start
 from tests.bench.figures import FULL, QUICK, Figure, Size, table
 from tests.radosgw import NotInstalled
 
@@ -24,6 +24,7 @@ GROUPS: Mapping[str, Group] = {
     "doors": doors.measure,
     "rendering": rendering.measure,
     "bringing": bringing.measure,
+    "assets": assets.measure,
     "hosting": hosting.measure,
 }
 FIGURES = Path(__file__).with_name("FIGURES.md")

@@ -29,17 +29,17 @@ def measure(size: Size) -> Iterator[Figure]:
             for number, name in enumerate(names):
                 workspace.write(name, number.to_bytes(8, "big") * (length // 8))
             pipe.ask(request(2, "workspace/sync", {}))
-            sources = [_put_aside(workspace.out_dir / name, place / "aside" / name) for name in names]
+            sources = [put_aside(workspace.out_dir / name, place / "aside" / name) for name in names]
             rounds = in_turns(
                 size.rounds,
                 lambda: _rehost(workspace, pipe, names),  # noqa: B023 - called at once
-                lambda: _copy(sources, place / "copies"),  # noqa: B023
+                lambda: copied(sources, place / "copies"),  # noqa: B023
             )
             name = f"rehost of {len(names)} x {length // 1024} KiB from kept bytes"
             yield Figure(name, "copy and hash", seconds, against(rounds, ours=0, rival=1))
 
 
-def _put_aside(file: Path, aside: Path) -> Path:
+def put_aside(file: Path, aside: Path) -> Path:
     aside.parent.mkdir(parents=True, exist_ok=True)
     aside.write_bytes(file.read_bytes())
     return aside
@@ -57,7 +57,7 @@ def _rehost(workspace: Workspace, pipe: Pipe, names: Sequence[str]) -> float:
     return spent
 
 
-def _copy(sources: Sequence[Path], target: Path) -> float:
+def copied(sources: Sequence[Path], target: Path) -> float:
     target.mkdir(exist_ok=True)
     began = perf_counter()
     for source in sources:

@@ -127,6 +127,7 @@ def _refusing_steps() -> dict[str, list[Step]]:
             for text, kind in REFUSED
         ],
         "artifact/versions": _errors("artifact/versions", lambda text: {"path": text}, REFUSED),
+        "assets/pull": _errors("assets/pull", lambda text: {"path": text}, REFUSED),
         "timeline/blocks": _errors("timeline/blocks", lambda text: {"path": text}, REFUSED),
         "artifact/search": _errors(
             "artifact/search",
@@ -200,6 +201,12 @@ def traps() -> Case:
                     for path in TRAPS
                 ],
                 *_errors("artifact/versions", lambda path: {"path": path}, [(path, refused) for path in TRAPS]),
+                *_errors("assets/pull", lambda path: {"path": path}, [(path, refused) for path in TRAPS]),
+                {
+                    "call": "assets/pull",
+                    "params": {"content": "".join(f"<img src='{path}'>" for path in TRAPS)},
+                    "result": {"present": [], "rehosted": [], "missing": [{"reason": refused} for _ in TRAPS]},
+                },
                 *_errors(
                     "artifact/search",
                     lambda path: {"root": path, "name_regex": "."},

@@ -38,6 +38,7 @@ ASKED_BY = {
     "citations/extract": "RWXE",
     "citations/replace": "RWXE",
     "citations/stream": "RWXE",
+    "assets/pull": "RWX",
     "timeline/append": "R",
     "timeline/blocks": "RE",
     "timeline/announce": "R",
@@ -57,10 +58,19 @@ CHANGING = {
     "artifact/patch",
     "artifact/hide",
     "sources/merge",
+    "assets/pull",
     "timeline/append",
     "timeline/compact",
 }
-LONG = {"turn/begin", "turn/end", "workspace/sync", "artifact/rehost", "artifact/search", "timeline/flush"}
+LONG = {
+    "turn/begin",
+    "turn/end",
+    "workspace/sync",
+    "artifact/rehost",
+    "artifact/search",
+    "assets/pull",
+    "timeline/flush",
+}
 
 
 def test_these_methods_are_declared_and_no_others() -> None:

@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 
 PROJECT = Path(__file__).resolve().parents[2]
-CODE = ("sidecar", "protocol", "clients/python")
+CODE = ("sidecar", "protocol", "clients/python", "clients/rendering/artifact_render")
 
 
 def python_files(*folders: str) -> list[Path]:

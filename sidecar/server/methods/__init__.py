@@ -12,6 +12,7 @@ from typing import Any
 
 from sidecar.server.methods import (
     artifact,
+    assets,
     call,
     citations,
     contents,
@@ -52,6 +53,7 @@ METHODS: dict[str, Callable[..., Any]] = {
     "citations/extract": citations.extract,
     "citations/replace": citations.replace,
     "citations/stream": citations.stream,
+    "assets/pull": assets.pull,
     "timeline/append": timeline.append,
     "timeline/blocks": timeline.blocks,
     "timeline/announce": rendering.announce,

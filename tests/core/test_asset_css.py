@@ -1,0 +1,86 @@
+"""References of style sheets, wherever a `url()` may stand."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sidecar.core.asset_css import PIECE, css_pieces, css_references
+
+
+def found(text: str) -> list[str]:
+    return [reference.text for reference in css_references(text)]
+
+
+@pytest.mark.rule("assets.html-references-are-parsed")
+@pytest.mark.parametrize(
+    ("text", "references"),
+    [
+        ("a{background:url(bg.png)}", ["bg.png"]),
+        ("a{background:URL( 'b g.png' )}", ["b g.png"]),
+        ('a{background:url("a(1).png")}', ["a(1).png"]),
+        ("a{background:url(a\\(1\\).png)}", ["a(1).png"]),
+        ("a{background:u\\72l(bg.png)}", ["bg.png"]),
+        ("background:url(x.png);color:red", ["x.png"]),
+        ('@import "a.css";', ["a.css"]),
+        ("@import 'a b.css' screen;", ["a b.css"]),
+        ("@import url(a.css) supports(display: grid);", ["a.css"]),
+        ("@font-face{src:url(f.woff2) format('woff2'), local('No')}", ["f.woff2"]),
+        ("a{background:image-set('a.png' 1x, url(b.png) 2x)}", ["a.png", "b.png"]),
+        ("a{content:'url(no.png)'}", []),
+        ("/* url(no.png) */ a{b:url(yes.png)}", ["yes.png"]),
+        ("@namespace svg url(no);a{b:url(yes.png)}", ["yes.png"]),
+        ("@media print{a{b:url(m.png)}}", ["m.png"]),
+        ("a{--x:url(x.png)}", ["x.png"]),
+        ("a{b:url(data:image/png;base64,AA==)}", ["data:image/png;base64,AA=="]),
+        ("a{color:red}", []),
+    ],
+)
+def test_a_style_sheet_is_parsed(text: str, references: list[str]) -> None:
+    assert found(text) == references
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        "a{b:url(c)}",
+        "@import 'a;}.css';",
+        "/* } ; */a{}",
+        'a{b:"};\\"}"}',
+        "a{b:url(};)}",
+        "@media x{a{b:c}}",
+        "a\\}{b:c}",
+    ],
+)
+def test_a_long_style_sheet_is_cut_between_its_rules(rule: str) -> None:
+    sheet = rule * (3 * PIECE // len(rule))
+    pieces = [*css_pieces(sheet)]
+    assert "".join(pieces) == sheet
+    assert len(pieces) in (3, 4)
+    assert all(len(piece) % len(rule) == 0 for piece in pieces)
+    assert [one for piece in pieces for one in found(piece)] == found(sheet)
+
+
+def test_a_rule_that_never_ends_is_not_cut() -> None:
+    assert [*css_pieces("a{" + "b:c;" * PIECE)] == ["a{" + "b:c;" * PIECE]
+    assert [*css_pieces("")] == []
+
+
+@given(st.text(st.sampled_from("url()'\"\\{}[];@import /*a-\n")))
+def test_no_style_sheet_is_an_error(text: str) -> None:
+    assert all(isinstance(one, str) for one in found(text))
+
+
+@pytest.mark.parametrize("unit", ["{", "(", "url(", "@import ", "'", "/*", "}", "\\"])
+def test_a_hostile_style_sheet_takes_the_time_of_its_length(unit: str) -> None:
+    def spent(length: int) -> float:
+        text = "url(a)" + unit * (length // len(unit))
+        began = time.perf_counter()
+        found(text)
+        return time.perf_counter() - began
+
+    short, long = min(spent(10_000) for _ in range(3)), spent(100_000)
+    assert long < max(30 * short, 2.0)  # the square of it would be a hundred times as long
