@@ -76,8 +76,7 @@ def fetch_ctx(path: str) -> dict[str, Any]:
     if result.get("missing"):
         import warnings
 
-        numbers = ", ".join(map(str, result["missing"]))
-        warnings.warn(f"no source has the number {numbers} ({path})", MissingSources, stacklevel=2)
+        warnings.warn(f"no source has the number {str(result['missing'])[1:-1]} ({path})", MissingSources, stacklevel=2)
     return {"ret": result.get("ret"), "err": result.get("err")}
 
 
@@ -120,17 +119,13 @@ class Client:
     """
 
     def __init__(self, dial: Callable[[], Link] | None = None, *, timeout: float = TIMEOUT, **options: Any) -> None:
-        self._dial = dial or dial_from_environment
+        self._dial, self._timeout = dial or dial_from_environment, timeout
         self._options = {"protocol_version": PROTOCOL_VERSION, **options}
-        self._timeout = timeout
         self._begin()
 
     def _begin(self) -> None:
-        self._pid = os.getpid()
-        self._lock = allocate_lock()
+        self._pid, self._lock, self._count, self._had_link = os.getpid(), allocate_lock(), 0, False
         self._link: Link | None = None
-        self._had_link = False
-        self._count = 0
         self._events: deque[tuple[str, dict[str, Any]]] = deque()
 
     def __enter__(self) -> Client:
