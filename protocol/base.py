@@ -58,6 +58,8 @@ SettledVisibility = TypeAliasType("SettledVisibility", Literal["external", "inte
 Channel = TypeAliasType("Channel", Literal["canvas", "timeline_text", "internal"])
 Origin = TypeAliasType("Origin", Literal["told", "seen", "both"])
 BytesOrigin = TypeAliasType("BytesOrigin", Literal["on_disk", "kept", "store", "inline"])
+Reaction = TypeAliasType("Reaction", Literal["ok", "not_ok", "neutral"])
+ReactionOrigin = TypeAliasType("ReactionOrigin", Literal["user", "machine"])
 SourceType = TypeAliasType("SourceType", Literal["web", "file", "attachment", "manual", "search"])
 MissingReason = TypeAliasType(
     "MissingReason",

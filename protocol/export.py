@@ -15,6 +15,7 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaMode, JsonSchemaV
 from pydantic_core import core_schema
 
 from protocol import reference, typescript
+from protocol.context_blocks import CONTEXT_BLOCKS, FileValue, told_apart
 from protocol.errors import FAILURES
 from protocol.handshake import Envelope, InitializationOptions, SidecarCapability
 from protocol.methods import EVENTS, REQUESTS
@@ -93,6 +94,7 @@ def schema() -> Json:
 def definitions() -> dict[str, Json]:
     """The JSON Schema of every type, by name. Params as they are taken, everything else as it is sent."""
     taken: list[type[BaseModel]] = [InitializationOptions, Envelope, *(row.params for row in REQUESTS.values())]
+    taken += [*CONTEXT_BLOCKS.values(), FileValue]
     sent: list[type[BaseModel]] = [SidecarCapability, *(row.result for row in REQUESTS.values())]
     sent += [row.payload for row in EVENTS.values()]
     sent += [row.data for row in FAILURES if row.data]
@@ -101,6 +103,8 @@ def definitions() -> dict[str, Json]:
     named = cast("dict[str, Json]", document["$defs"])
     for definition in named.values():
         definition.pop("title", None)
+    appended = named["AppendParams"]["properties"]["blocks"]
+    appended["items"] = told_apart(appended["items"])
     return {name: named[name] for name in sorted(named)}
 
 

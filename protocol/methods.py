@@ -15,6 +15,9 @@ from protocol.requests import (
     call,
     citations,
     contents,
+    context,
+    conversation,
+    lineage,
     linking,
     rendering,
     sources,
@@ -25,6 +28,7 @@ from protocol.requests import (
 )
 
 RUNTIME = frozenset({"runtime"})
+RUNTIME_EXEC = frozenset({"runtime", "exec"})
 RUNTIME_EDITOR = frozenset({"runtime", "editor"})
 RUNTIME_RENDERER = frozenset({"runtime", "renderer"})
 NOT_EDITOR = frozenset({"runtime", "renderer", "exec"})
@@ -33,7 +37,9 @@ ANYONE = frozenset({"runtime", "renderer", "exec", "editor"})
 # What every method may answer: another role asked, the daemon is about to end, or the answer is over the message limit.
 ALWAYS = ("not_permitted", "shutting_down", "too_large")
 PATH = ("bad_path", "unsafe_path")
-CHANGE = ("journal_unavailable", "stale")  # `stale` here is a request_id used again with other params
+# `stale` here is a request_id used again with other params; `store_unavailable`, that nobody can say whether the
+# conversation goes on elsewhere.
+CHANGE = ("journal_unavailable", "stale", "store_unavailable")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +82,7 @@ _REQUESTS = (
     Request(
         "turn/begin", turn.TurnBeginParams, turn.TurnBeginResult,
         "Begin a turn; asking again with equal params changes nothing, and another open turn is ended as abandoned.",
-        RUNTIME, (*ALWAYS, *CHANGE, *PATH, "not_found", "store_unavailable"), progress=True,
+        RUNTIME, (*ALWAYS, *CHANGE, *PATH, "not_found"), progress=True,
     ),
     Request(
         "turn/end", turn.TurnEndParams, turn.TurnEndResult,
@@ -84,9 +90,14 @@ _REQUESTS = (
         RUNTIME, (*ALWAYS, *CHANGE, "unknown_turn"), progress=True,
     ),
     Request(
+        "turn/feedback", turn.TurnFeedbackParams, turn.TurnFeedbackResult,
+        "Say what the user, or a machine, thinks of a turn.",
+        RUNTIME, (*ALWAYS, *CHANGE, "bad_path", "unknown_turn"),
+    ),
+    Request(
         "call/begin", call.CallBeginParams, call.CallBeginResult,
         "Begin a tool call; the files that appear while it is open are its own.",
-        RUNTIME, (*ALWAYS, *CHANGE, "unknown_turn"),
+        RUNTIME, (*ALWAYS, *CHANGE, "unknown_turn", "not_found"),
     ),
     Request(
         "call/end", call.CallEndParams, call.CallEndResult,
@@ -123,12 +134,12 @@ _REQUESTS = (
     Request(
         "artifact/write", writing.WriteParams, writing.WriteResult,
         "Write a whole content at a path of the open turn, as a file or as a display in the timeline.",
-        RUNTIME_RENDERER, (*ALWAYS, *CHANGE, *PATH, "unknown_turn", "not_found", "store_unavailable"),
+        RUNTIME_RENDERER, (*ALWAYS, *CHANGE, *PATH, "unknown_turn", "not_found"),
     ),
     Request(
         "artifact/patch", writing.PatchParams, writing.PatchResult,
         "Apply a diff, or a whole new text, to what stands at a path; all of it or nothing.",
-        RUNTIME_RENDERER, (*ALWAYS, *CHANGE, *PATH, "unknown_turn", "not_found", "store_unavailable"),
+        RUNTIME_RENDERER, (*ALWAYS, *CHANGE, *PATH, "unknown_turn", "not_found"),
     ),
     Request(
         "artifact/hide", writing.HideParams, writing.HideResult,
@@ -139,6 +150,11 @@ _REQUESTS = (
         "artifact/link", linking.LinkParams, linking.LinkResult,
         "Make a link by which a person can download a hosted file for a while.",
         RUNTIME_EDITOR, (*ALWAYS, *PATH, "not_found", "store_unavailable", "journal_unavailable"),
+    ),
+    Request(
+        "artifact/lineage", lineage.LineageParams, lineage.LineageResult,
+        "Say what an artifact was made of, or what was made of it, and whether that is all.",
+        ANYONE, (*ALWAYS, *PATH, "not_found"),
     ),
     Request(
         "artifact/search", artifact.SearchParams, artifact.SearchResult,
@@ -173,7 +189,7 @@ _REQUESTS = (
     Request(
         "assets/pull", assets.PullParams, assets.PullResult,
         "Bring every file that a page refers to or cites into OUT_DIR; what is missing is told, and no error.",
-        NOT_EDITOR, (*ALWAYS, *CHANGE, *PATH, "not_found", "store_unavailable", "unknown_turn"), progress=True,
+        NOT_EDITOR, (*ALWAYS, *CHANGE, *PATH, "not_found", "unknown_turn"), progress=True,
     ),
     Request(
         "timeline/append", timeline.AppendParams, timeline.AppendResult,
@@ -207,6 +223,48 @@ _REQUESTS = (
         "timeline/flush", NoParams, timeline.FlushResult,
         "Write the views of the timeline into OUT_DIR now.",
         RUNTIME, (*ALWAYS, "journal_unavailable", "store_unavailable", "unsafe_path"), progress=True,
+    ),
+    Request(
+        "conversation/save", conversation.SaveParams, conversation.SaveResult,
+        "Save something of a kind of your own to the conversation, or give what is saved its vector.",
+        RUNTIME, (*ALWAYS, *CHANGE, "not_found", "unknown_turn"),
+    ),
+    Request(
+        "conversation/fetch", conversation.FetchTurnsParams, conversation.FetchTurnsResult,
+        "Show turns as people are shown them: what was said, attached, made, thought, and thought of it.",
+        RUNTIME_EDITOR, (*ALWAYS, "bad_selector", "store_unavailable"),
+    ),
+    Request(
+        "conversation/recent", conversation.RecentParams, conversation.RecentResult,
+        "List what was saved, newest first.", RUNTIME_EDITOR, (*ALWAYS, "bad_path", "store_unavailable"),
+    ),
+    Request(
+        "conversation/search", conversation.SearchTurnsParams, conversation.SearchTurnsResult,
+        "Find turns by words, by a vector, or by both.", RUNTIME_EDITOR, (*ALWAYS, "bad_path", "store_unavailable"),
+    ),
+    Request(
+        "conversation/reactions", conversation.ReactionsParams, conversation.ReactionsResult,
+        "List the latest reaction per turn.", RUNTIME_EDITOR, (*ALWAYS, "bad_path", "store_unavailable"),
+    ),
+    Request(
+        "context/fetch", context.ContextFetchParams, context.ContextFetchResult,
+        "Fetch what stands at a path of the older generation; one that leads nowhere is told in `err`.",
+        RUNTIME_EXEC, (*ALWAYS, "journal_unavailable"),
+    ),
+    Request(
+        "context/bind", context.ContextBindParams, context.ContextBindResult,
+        "Bind what older paths lead to into the params of a tool; what cannot be bound is told, and no error.",
+        RUNTIME, (*ALWAYS, *CHANGE, "unknown_turn"),
+    ),
+    Request(
+        "context/map_slots", context.ContextMapSlotsParams, context.ContextMapSlotsResult,
+        "Map what was made into the deliverables of the open turn.",
+        RUNTIME, (*ALWAYS, *CHANGE, "unknown_turn"),
+    ),
+    Request(
+        "context/show_artifacts", context.ContextShowArtifactsParams, context.ContextShowArtifactsResult,
+        "Show chosen things in few words, with at most two pictures or documents.",
+        RUNTIME_EXEC, (*ALWAYS, "journal_unavailable"),
     ),
 )  # fmt: skip
 

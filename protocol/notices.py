@@ -35,6 +35,10 @@ NoticeCode = TypeAliasType(
         "store_unavailable",
         "hosting_failed",
         "hosting_pending",
+        "saving_pending",
+        "conversation_incomplete",
+        "conversation_diverged",
+        "feedback_received",
         "view_not_written",
         "refs_forgotten",
         "refs_unresolved",
@@ -43,6 +47,15 @@ NoticeCode = TypeAliasType(
         "tool_call_warning.missing_sources",
         "tool_call_warning.missing_sid_assets",
         "assets_truncated",
+        "context_path_missing",
+        "unsliced_search_skipped",
+        "binding_skipped",
+        "binding_truncated",
+        "llm_envelope_content_leaf_required",
+        "sources_capped",
+        "slot_not_mapped",
+        "slot_drafted",
+        "slots_missing",
     ],
 )
 
@@ -119,6 +132,24 @@ _TABLE = (
     NoticeKind(
         "hosting_pending", "info", "Files are not hosted yet; it goes on in the background.", ("paths",), ("reason",)
     ),
+    NoticeKind(
+        "saving_pending", "info",
+        "The turn is not saved to the conversation store yet; it goes on in the background.", (), ("reason",),
+    ),
+    NoticeKind(
+        "conversation_incomplete", "warning",
+        "Parts of a saved conversation could not be taken in: `lost` were not there, `malformed` could not be read.",
+        ("count", "reason"),
+    ),
+    NoticeKind(
+        "conversation_diverged", "error",
+        "Somebody else went on with this conversation while this workspace had work that was never saved: what is here "
+        "can be read, and nothing of it will be saved.",
+        (), ("reason",),
+    ),
+    NoticeKind(
+        "feedback_received", "info", "Somebody said what they think of a turn.", ("turn_id", "reaction"),
+    ),
     NoticeKind("view_not_written", "warning", "timeline.json could not be written; nothing else is lost.", ("reason",)),
     NoticeKind(
         "refs_forgotten", "info", "A summary does not name these artifacts; they are listed behind it.", ("missing",),
@@ -144,6 +175,35 @@ _TABLE = (
     NoticeKind(
         "assets_truncated", "warning", "The page was not followed to its end, because a limit was met.", ("limit",),
         ("tool_id",),
+    ),
+    NoticeKind(
+        "context_path_missing", "warning", "A path leads nowhere, and nothing was bound from it.", ("path", "reason"),
+    ),
+    NoticeKind(
+        "unsliced_search_skipped", "warning",
+        "A search is bound by its sids, as in `[1,3]`; the whole of it was left out.", ("path", "name"),
+    ),
+    NoticeKind(
+        "binding_skipped", "warning", "Something cannot go into a param, and was left out.",
+        ("path", "reason", "name"),
+    ),
+    NoticeKind(
+        "binding_truncated", "warning",
+        "Something is longer than an answer carries, and only its beginning was bound.", ("path", "name"),
+    ),
+    NoticeKind(
+        "llm_envelope_content_leaf_required", "info",
+        "A write tool gets the content of what a model answered, not its envelope.", ("original", "normalized"),
+    ),
+    NoticeKind(
+        "sources_capped", "info", "The words of sources were cut so that all of them fit.", ("count", "limit"),
+    ),
+    NoticeKind("slot_not_mapped", "warning", "Nothing was mapped into a slot.", ("name", "path", "reason")),
+    NoticeKind(
+        "slot_drafted", "warning", "The file of a slot is missing, so its text became a draft.", ("name", "path"),
+    ),
+    NoticeKind(
+        "slots_missing", "warning", "The contract asks for slots that nothing was mapped into.", ("missing",),
     ),
 )  # fmt: skip
 

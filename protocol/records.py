@@ -102,6 +102,8 @@ class Notice(Record):
     count: Maybe[Number] = Field(default=None, description="How many there are.")
     limit: Maybe[str] = Field(default=None, description="The limit that was met.")
     reason: Maybe[str] = Field(default=None, description="Why it is so.")
+    turn_id: Maybe[TurnId] = Field(default=None, description="The turn it is about.")
+    reaction: Maybe[str] = Field(default=None, description="`ok`, `not_ok` or `neutral`.")
 
 
 class Change(Record):

@@ -50,6 +50,10 @@ A path is a stable name, logical or physical; every method takes either spelling
 | `su:<turn>.conv.range.summary` | none | the summary of what was compacted |
 | `so:sources_pool[1,3-5]` | none | rows of the sources pool |
 
+The older dialect (`current_turn.artifacts.<id>.value.<leaf>`, `<turn>.slots.<name>.text`, `<turn>.files.<name>`,
+`artifacts.<id>[1,3]`, `sources_pool[3,1]`) is read by `context/*`, and by `artifact/resolve`, `versions`, `read`,
+`fetch` and `rehost` where it names a turn and a whole thing. Answers say today's names.
+
 `artifact/write`, `artifact/patch` and what a call expects also take a bare `<name>`: the open turn's file of that name.
 """
 
@@ -182,6 +186,8 @@ def _type(schema: Json) -> str:
         case {"$ref": str()}:
             name = _name(schema)
             return f"[{name}](#{_anchor(name)})"
+        case {"allOf": [first, *_]}:
+            return _type(first)
         case {"const": value}:
             return f"`{value}`"
         case {"enum": values}:

@@ -77,6 +77,8 @@ def _type(schema: Json) -> str:
     match schema:
         case {"$ref": str(ref)}:
             return ref.rpartition("/")[2]
+        case {"allOf": [first, *_]}:
+            return _type(first)
         case {"const": value}:
             return json.dumps(value)
         case {"enum": values}:

@@ -91,7 +91,9 @@ class Calls:
         self._hosting = hosting
         self._eligible = eligible
 
-    def begin(self, call_id: str, *, tool_id: str, params: Mapping[str, Any], turn_id: str | None) -> Decided:
+    def begin(
+        self, call_id: str, *, tool_id: str, params: Mapping[str, Any], turn_id: str | None, watched: bool = False
+    ) -> Decided:
         """Open a call. Raises NotPermitted for an id that was used, UnknownTurn when no turn is open or known."""
         workspace = self._workspace
         turn = turn_id or workspace.turn_id
@@ -103,7 +105,7 @@ class Calls:
             raise TooLarge("params", f"JSON may nest {LEVELS} levels deep")
         now = time.time()
         entries = [
-            CallBegun(call_id, turn, tool_id, now),
+            CallBegun(call_id, turn, tool_id, now, watched),
             told(call_block(turn, call_id, tool_id, dict(params), iso(now)), turn, now),
         ]
         return entries, {"tool_call_id": call_id, "turn_id": turn, "revision": workspace.next_revision + 1}

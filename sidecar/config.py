@@ -25,14 +25,16 @@ from pydantic import (
 from pydantic_settings import BaseSettings, EnvSettingsSource, NoDecode, SettingsConfigDict
 
 from sidecar import store_memory
-from sidecar.core.limits import KEEP_BYTES
+from sidecar.core.limits import KEEP_BYTES, LEASE_SECONDS
 from sidecar.settings_file import BadSettings, read_beside
 from sidecar.store_memory import recall, remember
+from sidecar.stores.index_location import IndexFile, holds_secret, parse_index, shown
 from sidecar.stores.location import FolderPlace, StoreSettings, check_endpoint, parse_place
 
 PREFIX = "ARTIFACT_SIDECAR_"
 APPLICATION = "artifact-sidecar"
 NO_STORE = "none"
+INDEX_NAME = "index.db"
 
 
 def _words(value: object) -> object:
@@ -56,6 +58,14 @@ def _store(value: object) -> object:
         return value
     place = parse_place(value if "://" in value else str(_real(value)))
     return _real(place.path) if isinstance(place, FolderPlace) else value.rstrip("/")
+
+
+def _index(value: object) -> object:
+    """A file as its real path; a server as it is. Raises ValueError, which never repeats what may hold a password."""
+    if not isinstance(value, str) or value == "":
+        return value
+    place = parse_index(value if "://" in value else str(_real(value)))
+    return str(_real(place.path)) if isinstance(place, IndexFile) else value
 
 
 # A door finds the daemon without reading the file, and the file is found by OUT_DIR.
@@ -92,6 +102,9 @@ class Settings(BaseSettings):
     eligible: Annotated[tuple[MimePattern, ...], NoDecode, BeforeValidator(_words)] = Field(
         default=("text/*", "image/*", "application/pdf"), description="Media types that get a source number."
     )
+    context_mirror: bool = Field(
+        default=False, description="Copy current attachments to current_turn/attachments/ for older programs."
+    )
     trust_timeline: bool = Field(default=False, description="Take hosting fields from a timeline.json in OUT_DIR.")
     store: Annotated[str, BeforeValidator(_store)] = Field(
         default="", description="Where files are hosted: a folder, s3://bucket/prefix, or none."
@@ -104,6 +117,16 @@ class Settings(BaseSettings):
     store_ca_bundle: Folder | None = Field(default=None, description="Certificates that the endpoint is trusted by.")
     store_public_endpoint_url: Endpoint | None = Field(
         default=None, description="The endpoint in links for people, where they reach the store by another name."
+    )
+    index: Annotated[str, BeforeValidator(_index)] = Field(
+        default="", repr=False, description="Where conversations are found: a file, or postgresql://user@host/database."
+    )
+    persist_executions: bool = Field(
+        default=True, description="Archive the program of every call, and what it made, in the store."
+    )
+    lease_seconds: Annotated[float, Field(ge=1, le=3600)] = Field(
+        default=LEASE_SECONDS,
+        description="Seconds after which another daemon goes on with a conversation whose writer does not answer.",
     )
     attach_root: Annotated[tuple[Folder, ...], NoDecode, BeforeValidator(_folders)] = Field(
         default=(), description="A folder that attachments may be taken from, beside OUT_DIR."
@@ -130,6 +153,8 @@ class Settings(BaseSettings):
             values = {**values, "state_dir": default_state_dir(os.path.realpath(values["out_dir"]))}
         if not values.get("store") and isinstance(values["state_dir"], str):
             values = {**values, "store": os.path.join(str(_real(values["state_dir"])), "store")}
+        if not values.get("index") and isinstance(values["state_dir"], str):
+            values = {**values, "index": os.path.join(str(_real(values["state_dir"])), INDEX_NAME)}
         return values
 
     @model_validator(mode="after")
@@ -137,16 +162,17 @@ class Settings(BaseSettings):
         for name, path in (("state_dir", self.state_dir), ("socket_dir", self.socket_dir), ("record", self.record)):
             if path is not None and is_inside(path, self.out_dir):
                 raise ValueError(f"{name} must not be inside OUT_DIR, which a sandbox may own")
+        if os.path.isabs(self.index) and is_inside(self.index, self.out_dir):
+            raise ValueError("index must not be inside OUT_DIR, which a sandbox may own")
         folder = self.store if os.path.isabs(self.store) else None
         if folder is not None and (is_inside(folder, self.out_dir) or is_inside(self.out_dir, folder)):
             raise ValueError("store must not be inside OUT_DIR, which a sandbox may own, nor around it")
         return self
 
     def listed(self) -> tuple[Setting, ...]:
-        """Every setting with its value and its source, in order."""
-        return tuple(
-            Setting(name, getattr(self, name), self._sources.get(name, "default")) for name in type(self).model_fields
-        )
+        """Every setting with its value and its source, in order. The index is shown without its password."""
+        values = {name: getattr(self, name) for name in type(self).model_fields} | {"index": shown(self.index)}
+        return tuple(Setting(name, value, self._sources.get(name, "default")) for name, value in values.items())
 
     @property
     def identity(self) -> dict[str, str]:
@@ -168,10 +194,23 @@ class Settings(BaseSettings):
             public_endpoint_url=self.store_public_endpoint_url,
         )
 
+    @property
+    def index_location(self) -> str:
+        """The index as `open_index` takes it. It may hold a password: show `shown(…)` of it instead."""
+        return self.index
+
+    @property
+    def forgets_index(self) -> bool:
+        """Whether the next daemon has to be told of the index again, because its password is not written down."""
+        return holds_secret(self.index)
+
     def remember_store(self) -> None:
-        """Have the next daemon find the store, where somebody named it. Raises OSError."""
-        if "store" in self._sources:
-            remember(self.state_dir, {name: getattr(self, name) for name in store_memory.PARTS})
+        """Have the next daemon find the store and the index, where somebody named them. Raises OSError."""
+        named = [name for name in store_memory.STORE if "store" in self._sources]
+        if "index" in self._sources:
+            named += [] if self.forgets_index else [store_memory.INDEX]
+        if named or "index" in self._sources:
+            remember(self.state_dir, {name: getattr(self, name) for name in named})
 
     @property
     def attach_roots(self) -> tuple[str, ...]:
@@ -198,6 +237,8 @@ def read_settings(flags: Mapping[str, object]) -> Settings:
     if not os.path.isdir(root):
         raise BadSettings(f"there is no folder {out_dir}")
     file = read_beside(root)
+    if holds_secret(str(file.values.get("index", ""))):
+        raise BadSettings(f"{file.path} holds a password in index: secrets do not belong in this file")
     for name in _NOT_IN_THE_FILE & file.values.keys():
         raise BadSettings(f"{file.path} sets {name}, which doors cannot read there: use --{name.replace('_', '-')}")
     variables = {name: value for name, value in EnvSettingsSource(Settings)().items() if name != "out_dir"}
@@ -209,13 +250,29 @@ def read_settings(flags: Mapping[str, object]) -> Settings:
     }
     try:
         settings = Settings(**{**file.values, **variables, **given, "out_dir": root})
-        if "store" not in sources and (known := recall(settings.state_dir)):
+        if known := _recalled(settings.state_dir, sources):
             sources = {**dict.fromkeys(known, os.path.join(settings.state_dir, store_memory.NAME)), **sources}
             settings = Settings(**{**known, **file.values, **variables, **given, "out_dir": root})
     except ValidationError as error:
         raise BadSettings("; ".join(_faults(error, sources))) from None
     settings._sources.update(sources)
     return settings
+
+
+def index_from(given: str) -> str:
+    """The index as it is named on a command line, where no workspace is named beside it. Raises BadSettings."""
+    try:
+        return str(_index(given))
+    except ValueError as fault:
+        raise BadSettings(f"index: {fault}") from None
+
+
+def _recalled(state_dir: str, named: Mapping[str, str]) -> dict[str, object]:
+    """What was remembered of the store and of the index, each where nobody names it now."""
+    if {"store", "index"} <= named.keys():
+        return {}
+    known = recall(state_dir)
+    return {name: value for name, value in known.items() if ("index" if name == "index" else "store") not in named}
 
 
 def default_state_dir(out_dir: str) -> str:

@@ -75,7 +75,7 @@ class Hosting:
         if self.store is None or sha256 is None or (path.physical, sha256) in self._workspace.hosting:
             return []
         artifact = self._workspace.artifact(path)
-        if artifact is not None and self.keys_of(artifact.hosting(sha256)):
+        if artifact is not None and self._has_bytes(artifact, sha256):
             return []
         return [HostingWanted(path.physical, sha256)]
 
@@ -234,7 +234,7 @@ class Hosting:
         try:
             if artifact is None or artifact.visibility == "internal":
                 await self._workspace.stage(HostingWaived(physical, sha256, "internal"))
-            elif self.keys_of(artifact.hosting(sha256)):
+            elif self._has_bytes(artifact, sha256):
                 await self._workspace.stage(HostingWaived(physical, sha256, "hosted"))
             else:
                 await self._upload(store, artifact, sha256)
@@ -276,8 +276,10 @@ class Hosting:
         Raises NotFound when the bytes are nowhere any more.
         """
         _, sha256, key, mime = parcel
-        if twin is not None and size is not None and store.copy(twin, key, size=size, sha256=sha256, mime=mime):
-            return None
+        if twin is not None and twin != key and size is not None:
+            with suppress(NotFound):  # it may be in the store of earlier days
+                if store.copy(twin, key, size=size, sha256=sha256, mime=mime):
+                    return None
         for open_it, name in ((self._blobs.open, sha256), (self._outdir.open, parcel.physical)):
             try:
                 with open_it(name) as body:
@@ -336,7 +338,12 @@ class Hosting:
     def _has(self, artifact: Artifact) -> bool:
         """Whether the store has the bytes that stand on disk."""
         sha256 = artifact.fact.sha256 if artifact.fact is not None else None
-        return sha256 is None or bool(self.keys_of(artifact.hosting(sha256)))
+        return sha256 is None or self._has_bytes(artifact, sha256)
+
+    def _has_bytes(self, artifact: Artifact, sha256: str) -> bool:
+        """Whether the store that is configured now has them; one of earlier days may have others."""
+        hosting = artifact.hosting(sha256)
+        return bool(self.keys_of(hosting)) and self.is_here(hosting)
 
     def _note(self, changed: Iterable[Artifact]) -> None:
         if self.store is None:

@@ -22,7 +22,7 @@ from sidecar.core.errors import JournalUnavailable, ShuttingDown, UnsafePath
 from sidecar.core.inventory import FileFact, StatKey, Survey, admit, news, sort_out
 from sidecar.core.notices import for_oddity, notice
 from sidecar.core.paths import FilePath, is_turn_id
-from sidecar.core.registration import register, settle, told_visibility
+from sidecar.core.registration import register, settle, source_entries, told_visibility
 from sidecar.ports import Blobs, OutDir
 from sidecar.workspace import Workspace
 
@@ -55,6 +55,8 @@ class Looker:
         self.folders: frozenset[str] = frozenset()
         self.on_folders: Callable[[frozenset[str]], None] = lambda _: None
         self.on_overlooked: Callable[[set[str]], None] = lambda _: None
+        self.shut = False  # nothing is registered, while it is not known what the conversation has
+        self.numbers: Callable[[], bool] = lambda: True  # whether new files are numbered: a writer alone does
         self._workspace = workspace
         self._outdir = outdir
         self._blobs = blobs
@@ -117,7 +119,23 @@ class Looker:
 
     def registers(self, path: FilePath) -> bool:
         """Whether a file at this path becomes an artifact; others are readable and no more."""
-        return bool(path.place) and path.logical is not None and self._workspace.is_turn(path.turn_id)
+        is_place = bool(path.place) and path.logical is not None and not self.shut
+        return is_place and self._workspace.is_turn(path.turn_id)
+
+    @property
+    def eligible(self) -> Sequence[str]:
+        """The media types that get a number now."""
+        return self._eligible if self.numbers() else ()
+
+    async def number(self) -> None:
+        """Number the files that were registered while nobody gave numbers here."""
+        workspace = self._workspace
+        there = [one for one in workspace.artifacts if one.on_disk and one.visibility == "external"]
+        files = [(one.path, one.fact) for one in there if one.fact is not None]
+        eligible = self.eligible
+        await workspace.stage(
+            *source_entries(files, artifacts=workspace.artifacts, pool=workspace.pool, eligible=eligible)
+        )
 
     async def reconcile(self) -> None:
         """Look at everything for what no bell has told; the bell hears of what it overlooked."""
@@ -192,6 +210,8 @@ class Looker:
                 wish.done.set_result(None)
 
     async def _look(self, wish: _Wish) -> None:
+        if self.shut:
+            return
         staged: list[asyncio.Future[Any]] = []
         self._room = limits.FILES_REGISTERED - len(self._workspace.files)
         self._oddities = ODDITIES_TOLD - len(self._workspace.noticed)
@@ -258,7 +278,7 @@ class Looker:
             pool=workspace.pool,
             open_calls={call.tool_call_id: call.turn_id for call in workspace.open_calls},
             promised=workspace.promised.durable,
-            eligible=self._eligible,
+            eligible=self.eligible,
             ts=time.time(),
         )
         oversize = [fact.path for fact in facts if fact.sha256 is None]
@@ -296,7 +316,7 @@ class Looker:
                 call=call,
                 artifacts=workspace.artifacts,
                 pool=workspace.pool,
-                eligible=self._eligible,
+                eligible=self.eligible,
                 ts=time.time(),
             )
             await workspace.stage(*entries)

@@ -231,4 +231,5 @@ def _telling(target: Rewritten, wanted: Wanted, base: _Base) -> Telling:
         {key: value for key, value in asked.items() if value is not None},
         {"patch": shown_param(wanted.patch, target.path.logical or "")},
         tuple(sorted({path.logical or "" for path in (target.path, base.path)})),
+        (base.path.logical,) if base.path != target.path and base.path.logical else (),
     )

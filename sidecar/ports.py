@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import BinaryIO, Literal, NamedTuple, Protocol
 
+from sidecar.core.index_rows import Commit, Fence, Filters, IndexRow, Scope, Scored, Standing
 from sidecar.core.inventory import FileFact, StatKey, Survey
 
 
@@ -153,6 +154,10 @@ class Store(Protocol):
 
     def head(self, key: str) -> Stored | None: ...
 
+    def modified(self, key: str) -> float | None:
+        """When these bytes were put, in seconds since the epoch by the store's own clock; None where nothing stands."""
+        ...
+
     def list(self, prefix: str, *, after: str = "", limit: int = 1000) -> list[str]: ...
 
     def delete(self, keys: Sequence[str]) -> None: ...
@@ -162,6 +167,94 @@ class Store(Protocol):
         ...
 
     def probe(self) -> Abilities: ...
+
+    def close(self) -> None: ...
+
+
+class Index(Protocol):
+    """Rows of conversations, found by tag, time, text and vector: a SQLite file, or PostgreSQL with pgvector.
+
+    Everything blocks; call it off the loop. Safe to call from several threads and beside other daemons on the same
+    index: each method is one transaction. Raises StoreUnavailable about `index` when the engine does not answer, and
+    then nothing was changed. Vectors are of one length in an index, the first one's; any other is WrongDimension.
+    """
+
+    kind: Literal["sqlite", "postgresql"]
+
+    def open(self) -> None:
+        """Make or migrate the schema. Raises StoreUnavailable, also when a newer version made it."""
+        ...
+
+    def standing(self, scope: Scope) -> Standing:
+        """How a conversation stands; one that nobody knows stands at zero."""
+        ...
+
+    def claim(self, scope: Scope, holder: str, label: str, *, seconds: float) -> Standing:
+        """Take the lease, or go on holding it, for so long by the engine's own clock.
+
+        It is taken when it is free, expired, or held by this very holder. The answer says who holds it now; a new
+        holder raises `generation`.
+        """
+        ...
+
+    def release(self, scope: Scope, holder: str) -> None:
+        """Give the lease up, if it is this holder's."""
+        ...
+
+    def commit(self, scope: Scope, commit: Commit, *, fence: Fence | None = None) -> int:
+        """One change, all of it or nothing; answers its number. Raises LeaseLost, RowChanged and WrongDimension."""
+        ...
+
+    def react(self, scope: Scope, row: IndexRow, *, alone: bool) -> tuple[int, list[IndexRow]]:
+        """Put a reaction. With `alone` the rows of its turn, kind and origin go: the answer's second part.
+
+        The first part is the number of the change. Reactions of one conversation come one after the other.
+        """
+        ...
+
+    def embed(self, scope: Scope, message_id: str, embedding: Sequence[float]) -> bool:
+        """Give a row its vector; False when there is no such row."""
+        ...
+
+    def facts(self, scope: Scope) -> dict[str, str]:
+        """The small texts kept with the conversation."""
+        ...
+
+    def rows(
+        self, scope: Scope, filters: Filters, *, after_change: int = 0, limit: int | None = None
+    ) -> list[IndexRow]:
+        """Rows that pass, newest first (`ts`, then `change`, then `message_id`, each descending)."""
+        ...
+
+    def row(self, scope: Scope, message_id: str) -> IndexRow | None: ...
+
+    def latest_reactions(
+        self, scope: Scope, *, turn_ids: Sequence[str] = (), since: float | None = None
+    ) -> list[IndexRow]:
+        """The latest row of kind `turn.log.reaction` per turn: by `ts`, ties by arrival. Newest first.
+
+        `since` is exclusive: what a reader who knows this moment has not seen.
+        """
+        ...
+
+    def nearest(self, scope: Scope, embedding: Sequence[float], filters: Filters, *, limit: int) -> list[Scored]:
+        """The rows whose vectors are nearest, best first; the score is the cosine similarity, -1 to 1. Exact."""
+        ...
+
+    def matching(self, scope: Scope, words: Sequence[str], filters: Filters, *, limit: int) -> list[Scored]:
+        """The rows whose text holds the words (see `core.ranking.words_of`): all of them, else any; best first."""
+        ...
+
+    def forget(self, scope: Scope, *, turn_id: str | None = None) -> list[str]:
+        """Remove the rows of a turn, or everything of the conversation, its standing included; answers their keys."""
+        ...
+
+    def changed(self, scope: Scope, known: int, *, seconds: float) -> bool:
+        """Wait at most so long until the conversation has changed beyond this number; answers whether it has.
+
+        At most one thread waits at a time; `close` ends the waiting.
+        """
+        ...
 
     def close(self) -> None: ...
 

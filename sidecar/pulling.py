@@ -136,7 +136,8 @@ class Puller:
                 continue
             if workspace.pool.keys.latest(f"file:{path.physical}") is None:
                 fresh.append((path, artifact.fact))
-        return source_entries(fresh, artifacts=workspace.artifacts, pool=workspace.pool, eligible=self.eligible)
+        eligible = self.eligible if self.looker.numbers() else ()
+        return source_entries(fresh, artifacts=workspace.artifacts, pool=workspace.pool, eligible=eligible)
 
     def mime_of(self, path: FilePath) -> str:
         artifact = self.workspace.artifact(path)

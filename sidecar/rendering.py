@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import time
 from bisect import bisect_left
-from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from itertools import islice
@@ -56,6 +56,7 @@ class Rendering:
         self._workspace = workspace
         self._looker = looker
         self._room = room or Room()
+        self.beside: Callable[[], Sequence[Mapping[str, Any]]] = lambda: ()  # announced behind what was announced
         self._announced: tuple[_Announced, ...] = ()
         self._pages: dict[str, tuple[Pages, asyncio.Lock]] = {}
         self._lines: dict[int, tuple[Mapping[str, Any], str]] = {}  # of the pool: the row and how it is rendered
@@ -67,12 +68,16 @@ class Rendering:
         """
         if len(blocks) > limits.ANNOUNCED_BLOCKS:
             raise TooLarge("announce", f"at most {limits.ANNOUNCED_BLOCKS} blocks are announced")
+        announced = self._as_announced(blocks)
+        if sum(len(one.told.body) for one in announced) > limits.ANNOUNCED_BYTES:
+            raise TooLarge("announce", f"at most {limits.ANNOUNCED_BYTES} bytes are announced")
+        self._announced = announced
+
+    def _as_announced(self, blocks: Sequence[Mapping[str, Any]]) -> tuple[_Announced, ...]:
         defaults = Defaults(self._workspace.turn_id or "announce", time.time())
         told = [tell(block, defaults) for block in blocks]
-        if sum(len(one.body) for one in told) > limits.ANNOUNCED_BYTES:
-            raise TooLarge("announce", f"at most {limits.ANNOUNCED_BYTES} bytes are announced")
         tools = self._workspace.timeline.tools
-        self._announced = tuple(
+        return tuple(
             _Announced(one, tuple(render_block(one.head, orjson.loads(one.body), tool=tools.get(one.head[CALL], ""))))
             for one in told
         )
@@ -142,7 +147,7 @@ class Rendering:
         """Announce, then the sources pool, which is always last (seed 003)."""
         tail: list[Message] = []
         if "announce" in parts:
-            for one in self._announced:
+            for one in (*self._announced, *self._as_announced(self.beside())):
                 about = (one.told.part or {}).get("at", "")
                 if sight.head(one.told.head) and sight.logical(about):
                     tail += one.messages

@@ -71,7 +71,8 @@ def _parser() -> argparse.ArgumentParser:
         flag, says = f"--{name.replace('_', '-')}", (field.description or "").replace("%", "%%")
         match field.annotation:
             case annotation if annotation is bool:
-                parser.add_argument(flag, action="store_true", default=None, help=says)
+                switch = argparse.BooleanOptionalAction if field.default else "store_true"
+                parser.add_argument(flag, action=switch, default=None, help=says)
             case _ if name in ("allow_uid", "attach_root", "eligible"):
                 parser.add_argument(flag, action="append", help=f"{says} May be given several times.")
             case _:

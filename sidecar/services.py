@@ -8,10 +8,22 @@ from typing import Any
 
 from sidecar.attaching import Attaching
 from sidecar.calls import Calls
+from sidecar.channels import Channels
 from sidecar.compacting import Compacting
+from sidecar.context.mirror import Mirror
+from sidecar.context.services import ContextServices
+from sidecar.conversation.archive import Archive
+from sidecar.conversation.contributing import Contributions
+from sidecar.conversation.feedback import Feedback
+from sidecar.conversation.finding import Finding
+from sidecar.conversation.lease import Lease
+from sidecar.conversation.reacting import Reacting
+from sidecar.conversation.resuming import Resumer
+from sidecar.conversation.saving import Saver
 from sidecar.hiding import Hiding
 from sidecar.hosting import Hosting
 from sidecar.landing import Landing
+from sidecar.lineage import Lineage
 from sidecar.linking import Links
 from sidecar.looking import Looker
 from sidecar.noting import Noted
@@ -50,6 +62,18 @@ class Services:
     hiding: Hiding
     rendering: Rendering
     compacting: Compacting
+    archive: Archive
+    feedback: Feedback
+    finding: Finding
+    contributions: Contributions
+    lease: Lease
+    resumer: Resumer
+    reacting: Reacting
+    saver: Saver
+    context: ContextServices
+    mirror: Mirror
+    lineage: Lineage
+    channels: Channels
     watch_state: Callable[[], dict[str, Any]]
     clients: Callable[[], list[dict[str, Any]]]
     uptime: Callable[[], float]

@@ -1,7 +1,8 @@
-"""The store that a workspace was last served with, kept in its state folder.
+"""The store and the index that a workspace was last served with, kept in its state folder.
 
-Whoever starts the next daemon need not know it: a door, a console command or a restart without settings of their own
-finds the files where they were hosted. Flags, variables and the settings file win over it. It holds no credentials.
+Whoever starts the next daemon need not know them: a door, a console command or a restart without settings of their own
+finds the files where they were hosted, and the conversation where it was saved. Flags, variables and the settings file
+win over it. It holds no credentials: an index with a password in its name is not remembered.
 """
 
 from __future__ import annotations
@@ -14,9 +15,11 @@ from sidecar.settings_file import BadSettings
 
 NAME = "store.json"
 BYTES = 65536
-PARTS = (
+STORE = (
     "store", "store_endpoint_url", "store_region", "store_profile", "store_ca_bundle", "store_public_endpoint_url",
 )  # fmt: skip
+INDEX = "index"
+PARTS = (*STORE, INDEX)
 
 
 def recall(state_dir: str) -> dict[str, object]:
@@ -31,7 +34,7 @@ def recall(state_dir: str) -> dict[str, object]:
     try:
         said = json.loads(content)
     except ValueError as fault:
-        raise BadSettings(f"{path} is damaged; remove it and name the store with --store") from fault
+        raise BadSettings(f"{path} is damaged; remove it, and give --store and --index again") from fault
     return {name: said[name] for name in PARTS if isinstance(said, dict) and isinstance(said.get(name), str)}
 
 

@@ -30,6 +30,8 @@ from sidecar.workspace import Workspace
 
 Decided = tuple[Sequence[Entry], dict[str, Any]]
 BODIES_AT_ONCE = 16
+# What makes it this conversation and no other; the user's type stands in every key.
+WHOSE = ("tenant", "project", "user_id", "user_type", "conversation_id")
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,16 +263,17 @@ class Turns:
         ]
 
     def _identify(self, asked: Mapping[str, str]) -> list[Entry]:
-        """The conversation is named by the first turn that names one; another conversation is refused afterwards."""
+        """The first turn may name the conversation, whatever the settings say; another one is refused afterwards."""
         facts = self._workspace.latest_facts
         open_now: dict[str, str] = facts.get("conversation", {})
         wanted = {key: value for key, value in asked.items() if value}
         if not wanted:
             return []
-        if facts.get("named"):
-            if wanted.get("conversation_id", open_now.get("conversation_id")) != open_now.get("conversation_id"):
-                raise NotPermitted(wanted["conversation_id"], "another conversation needs another OUT_DIR")
-            if wanted.items() <= open_now.items():
+        if facts.get("named") or self._workspace.has_turns:
+            for part in WHOSE:
+                if wanted.get(part, open_now.get(part)) != open_now.get(part):
+                    raise NotPermitted(wanted[part], "another conversation needs another OUT_DIR")
+            if facts.get("named") and wanted.items() <= open_now.items():
                 return []
         return [Remembered({"conversation": {**open_now, **wanted}, "named": True})]
 

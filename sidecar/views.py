@@ -1,7 +1,8 @@
-"""timeline.json: the view of the timeline for readers without a client, and the way in from a foreign one.
+"""Views of the timeline for readers without a client, and the way in from foreign ones.
 
-The view is written whole, at rest and when asked, never once per block. It holds no hosting field and no contents of
-internal files, because a sandbox may own OUT_DIR. Once a journal exists the view is not read back.
+`timeline.json` is written whole, at rest and when asked, never once per block; what the older generation reads,
+`context.json` and `sources_pool.json`, when asked and at the end of a turn. They hold no hosting field and no contents
+of internal files, because a sandbox may own OUT_DIR. Once a journal exists no view is read back.
 """
 
 from __future__ import annotations
@@ -9,11 +10,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import orjson
 
+from sidecar.context.view import ContextView
 from sidecar.core import limits
 from sidecar.core.blocks import (
     FLAGS,
@@ -25,10 +27,13 @@ from sidecar.core.blocks import (
     TYPE,
     Defaults,
     digest_in,
+    is_shallow,
     iso,
     tell,
 )
 from sidecar.core.compaction import cut_summary
+from sidecar.core.context_blocks import TYPES, completed, files_of_row, without_contents
+from sidecar.core.context_file import CONTEXT_FILE, POOL_FILE, as_timeline
 from sidecar.core.entries import BlockTold, Entry, Noticed, Remembered, SourceSet
 from sidecar.core.errors import NotFound, Refusal
 from sidecar.core.happened import Happened
@@ -55,42 +60,58 @@ _FACTS = (
 )  # fmt: skip
 
 
+_ROW_OF_INTERNAL = ("sid", "source_type", "physical_path", "artifact_path", "local_path", "mime", "size_bytes")
+
+
 class Views:
-    """Keeps timeline.json current without being in anybody's way."""
+    """Keeps the views current without being in anybody's way."""
 
     def __init__(self, workspace: Workspace, looker: Looker, outdir: OutDir) -> None:
         self._workspace = workspace
         self._looker = looker
         self._outdir = outdir
         self._changed_at = 0.0
-        self._written = -1
+        self._written: dict[str, int] = {}  # name of a view -> the revision that it shows
+        context = ContextView(workspace, self._shown, self._shown_row)
+        self._made: dict[str, Callable[[], Iterator[bytes]]] = {
+            FILE: lambda: self._pieces(len(workspace.timeline), workspace.pool.all_rows()),
+            CONTEXT_FILE: context.pieces,
+            POOL_FILE: context.pool_pieces,
+        }
         self._writing = asyncio.Lock()
         self._stirred = asyncio.Event()
         workspace.listeners.append(self._hear)
 
     async def run(self) -> None:
-        """Write the view whenever the timeline has been quiet for a second, until cancelled."""
+        """Write timeline.json whenever the timeline has been quiet for a second, until cancelled."""
         while True:
             await self._stirred.wait()
             await self._rest()
             self._stirred.clear()
             try:
-                await self.flush()
+                await self.refresh()
             except (OSError, Refusal) as fault:
                 log.warning("timeline.json was not written: %s", fault)
 
     async def flush(self) -> list[str]:
-        """Write the view now. Answers the files written, relative to OUT_DIR. Raises OSError or UnsafePath."""
+        """Write all views now. Answers their files, relative to OUT_DIR. Raises OSError or UnsafePath."""
+        for name in self._made:
+            await self._write(name)
+        return list(self._made)
+
+    async def refresh(self) -> None:
+        """Write timeline.json now, and nothing else. Raises OSError or UnsafePath."""
+        await self._write(FILE)
+
+    async def _write(self, name: str) -> None:
         async with self._writing:
             revision = self._workspace.revision
-            if revision != self._written or not await self._looker.off_loop(self._stands):
-                pieces = self._pieces(len(self._workspace.timeline), self._workspace.pool.all_rows())
-                await self._looker.off_loop(self._outdir.write_whole, FILE, pieces)
-                self._written = revision
-        return [FILE]
+            if revision != self._written.get(name) or not await self._looker.off_loop(self._stands, name):
+                await self._looker.off_loop(self._outdir.write_whole, name, self._made[name]())
+                self._written[name] = revision
 
-    def _stands(self) -> bool:
-        return self._outdir.key(FILE) is not None
+    def _stands(self, name: str) -> bool:
+        return self._outdir.key(name) is not None
 
     async def _rest(self) -> None:
         """Wait until nothing changed for a second, though not for ever under a steady stream."""
@@ -121,7 +142,7 @@ class Views:
             yield (b"," if first else b"") + page
         last = workspace.timeline.heads[count - 1][2] if count else None
         tail = {
-            "sources_pool": [without_hosting(row) for row in rows],
+            "sources_pool": [self._shown_row(row) for row in rows],
             "turn_ids": list(workspace.turn_ids),
             "last_activity_at": iso(last) if last is not None else None,
             **{key: workspace.facts.get(key) for key in _FACTS},
@@ -140,7 +161,14 @@ class Views:
         block = with_changes(orjson.loads(body), changes)
         if internal and digest_in(block) is None:
             block = {key: value for key, value in block.items() if key not in ("text", "base64")}
+            block = without_contents(block) if head[TYPE] in TYPES else block
         return orjson.dumps(without_hosting(cut_summary(block, self._may_name)))
+
+    def _shown_row(self, row: dict[str, Any]) -> dict[str, Any]:
+        """A row as whoever opens the file may see it: of an internal artifact its number and its path alone."""
+        if all(map(self._is_external, files_of_row(row))):
+            return without_hosting(row)
+        return {key: row[key] for key in _ROW_OF_INTERNAL if key in row}
 
     def _is_external(self, logical: str) -> bool:
         artifact = self._workspace.artifacts.get(logical)
@@ -161,23 +189,35 @@ class Views:
 def read_foreign(outdir: OutDir, *, trusted: bool) -> list[Entry]:
     """The entries that a timeline.json found in OUT_DIR stands for, when the workspace has no journal yet.
 
-    What cannot be taken in is left out and told in a notice; a file that is no timeline at all is an empty one.
-    Blocking.
+    Where there is none, those of a context.json and sources_pool.json. What cannot be taken in is left out and told in
+    a notice; a file that is no timeline at all is an empty one. Blocking.
     """
     try:
-        with outdir.open(FILE) as stream:
+        told = _read_view(outdir, FILE)
+        if told is None:
+            context, pool = _read_view(outdir, CONTEXT_FILE), _read_view(outdir, POOL_FILE)
+            told = as_timeline(context or {}, pool or {}) if context is not None or pool is not None else None
+    except ValueError as fault:
+        return [Noticed(notice("timeline_malformed", reason=str(fault)))]
+    return _Foreign(told, trusted=trusted).entries() if told is not None else []
+
+
+def _read_view(outdir: OutDir, name: str) -> dict[str, Any] | None:
+    """What a view holds, or None where there is none. Raises ValueError for what is no view."""
+    try:
+        with outdir.open(name) as stream:
             raw = stream.read(FOREIGN_BYTES + 1)
     except NotFound:
-        return []
+        return None
     except (Refusal, OSError) as fault:
-        return [Noticed(notice("timeline_malformed", reason=str(fault)))]
+        raise ValueError(str(fault)) from fault
     try:
         told = orjson.loads(raw) if len(raw) <= FOREIGN_BYTES else None
     except orjson.JSONDecodeError:
         told = None
     if not isinstance(told, dict):
-        return [Noticed(notice("timeline_malformed", reason="timeline.json is no JSON object"))]
-    return _Foreign(told, trusted=trusted).entries()
+        raise ValueError(f"{name} is no JSON object")
+    return told
 
 
 class _Foreign:
@@ -192,6 +232,7 @@ class _Foreign:
     def entries(self) -> list[Entry]:
         entries: list[Entry] = [*self._blocks(), *self._rows()]
         facts = {key: self._told[key] for key in _FACTS if self._told.get(key) is not None}
+        facts = {key: fact for key, fact in facts.items() if is_shallow(fact)}
         turns = [turn for turn in _list(self._told.get("turn_ids")) if isinstance(turn, str) and is_turn_id(turn)]
         if turns:
             facts["turn_ids"] = turns
@@ -210,8 +251,9 @@ class _Foreign:
                 self._left_out += 1
                 continue
             try:
+                block = completed(block, turn) if block["type"] in TYPES else block
                 told = tell(self._without_hosting(block), Defaults(turn, 0.0))
-            except (Refusal, TypeError, ValueError):
+            except (Refusal, TypeError, ValueError, KeyError, AttributeError):
                 self._left_out += 1
                 continue
             turn = told.head[1]
@@ -226,7 +268,7 @@ class _Foreign:
                 continue
             try:
                 whole = complete(self._without_hosting(row))
-            except (Refusal, TypeError):
+            except (Refusal, TypeError, ValueError, KeyError, AttributeError):
                 self._left_out += 1
                 continue
             sid = whole.get("sid")

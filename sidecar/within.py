@@ -10,7 +10,7 @@ from typing import Any, Literal
 from sidecar.calls import told
 from sidecar.core.artifacts import Visibility
 from sidecar.core.blocks import FLAGS, INTERNAL, iso
-from sidecar.core.entries import CallBegun, CallEnded, Entry
+from sidecar.core.entries import CallBegun, CallEnded, Entry, Used
 from sidecar.core.errors import NotFound, NotPermitted, Refusal, UnknownTurn
 from sidecar.core.paths import FilePath, Path, PoolPath, parse
 from sidecar.core.told_blocks import Block, call_block
@@ -42,6 +42,7 @@ class Telling:
     params: Mapping[str, Any]
     contents: Mapping[str, str] = field(default_factory=dict[str, str])
     about: Sequence[str] = ()
+    uses: tuple[str, ...] = ()  # what goes into it, by logical path
 
 
 def about(workspace: Workspace, paths: Iterable[str]) -> tuple[str, ...]:
@@ -112,6 +113,8 @@ def entries_in(
 ) -> list[Entry]:
     """The blocks told in this call, shown to nobody who may not see what they tell of, and what goes with them."""
     entries: list[Entry] = [told(_guarded(block, visibility, telling), call.turn_id, now) for block in blocks]
+    if telling.uses:
+        entries.append(Used(call.tool_call_id, telling.uses, "observed"))
     if not call.is_own:
         return [*entries, *others]
     return [*_begun(call, telling, visibility, now), *entries, *others, CallEnded(call.tool_call_id, now)]
@@ -120,7 +123,7 @@ def entries_in(
 def _begun(call: Within, telling: Telling, visibility: Visibility, now: float) -> list[Entry]:
     params = {**telling.params, **(telling.contents if visibility != "internal" else {})}
     asked = call_block(call.turn_id, call.tool_call_id, call.tool_id, params, iso(now))
-    begun = CallBegun(call.tool_call_id, call.turn_id, call.tool_id, now)
+    begun = CallBegun(call.tool_call_id, call.turn_id, call.tool_id, now, watched=True)
     return [begun, told(_guarded(asked, visibility, telling), call.turn_id, now)]
 
 

@@ -101,6 +101,11 @@ class Workspace(State):
         (body,) = self._journal.bodies([revision])
         return orjson.loads(body)
 
+    def recorded(self, revision: int) -> Any:
+        """What was journalled at this revision beside its head: a vector, what was saved. Blocks: off the loop."""
+        (body,) = self._journal.bodies([revision])
+        return orjson.loads(body)
+
     def stage(self, *entries: Entry, encoded: Sequence[Stored] = ()) -> asyncio.Future[Applied]:
         """Decide a change. The answer comes when it is durable and applied, or raises JournalUnavailable.
 

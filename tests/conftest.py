@@ -11,6 +11,8 @@ import pytest
 
 from tests.daemon_process import Workspace
 from tests.faulty_front import FaultyFront
+from tests.postgres import NotInstalled as NoPostgres
+from tests.postgres import Postgres
 from tests.radosgw import NotInstalled, Radosgw
 
 _reports: pytest.StashKey[dict[str, pytest.TestReport]] = pytest.StashKey()
@@ -83,3 +85,24 @@ def front(s3: Radosgw) -> Iterator[FaultyFront]:
     standing = FaultyFront(s3.http)
     yield standing
     standing.stop()
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Postgres]:
+    """A real PostgreSQL with pgvector, one for the whole run. Where it is not installed its tests are skipped."""
+    try:
+        server = Postgres()
+    except NoPostgres as missing:
+        if os.environ.get("CI") == "true":
+            pytest.fail(str(missing))
+        pytest.skip(str(missing))
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def postgres_database(postgres: Postgres) -> Iterator[str]:
+    """The URL of an empty database of this test's own."""
+    name = postgres.database()
+    yield postgres.url(name)
+    postgres.drop(name)

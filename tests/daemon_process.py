@@ -182,9 +182,13 @@ class Workspace:
         self._clients.append(client)
         return client
 
-    def connect(self, role: str, **options: Any) -> Client:
-        """Connect and shake hands; `options` are the `initializationOptions`."""
+    def connect(self, role: str, *, ceiling: float = CEILING, **options: Any) -> Client:
+        """Connect and shake hands; `options` are the `initializationOptions`.
+
+        A longer `ceiling` is for a daemon that loads a conversation first, or starts beside several others.
+        """
         client = self.dial(role)
+        client.ceiling = ceiling
         client.initialize(**options)
         return client
 

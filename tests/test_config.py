@@ -252,3 +252,56 @@ def test_attachments_may_come_from_several_folders(
     settings = read_settings({"out_dir": str(out_dir), "attach_root": flags})
     assert settings.attach_roots == (str(tmp_path / "a b"), str(tmp_path / "a b"))
     assert read_settings({"out_dir": str(out_dir)}).attach_roots == ()
+
+
+# The index
+
+
+@pytest.mark.rule("settings.index-is-a-file-or-postgresql")
+def test_the_index_is_a_file_of_the_state_folder_unless_it_is_named(out_dir: Path, tmp_path: Path) -> None:
+    flags = {"out_dir": str(out_dir), "state_dir": str(tmp_path / "state")}
+    assert read_settings(flags).index_location == str(tmp_path / "state" / "index.db")
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    assert read_settings({**flags, "index": str(tmp_path / "link" / "i.db")}).index_location == str(
+        tmp_path / "real" / "i.db"
+    )
+    url = "postgresql://me@db.example.com/agents"
+    assert read_settings({**flags, "index": url}).index_location == url
+
+
+@pytest.mark.rule("settings.index-is-a-file-or-postgresql")
+@pytest.mark.parametrize("index", ["mysql://me:secret@host/db", "postgresql://me:sec ret@host", "x\0y"])
+def test_an_index_that_cannot_be_is_refused_without_repeating_it(out_dir: Path, index: str) -> None:
+    with pytest.raises(BadSettings, match="index") as refused:
+        read_settings({"out_dir": str(out_dir), "index": index})
+    assert "sec" not in str(refused.value)
+
+
+@pytest.mark.rule("journal.state-is-never-inside-out-dir")
+def test_the_index_is_not_inside_out_dir(out_dir: Path) -> None:
+    with pytest.raises(BadSettings, match="index must not be inside OUT_DIR"):
+        read_settings({"out_dir": str(out_dir), "index": str(out_dir / "deep" / "index.db")})
+
+
+@pytest.mark.rule("settings.index-is-a-file-or-postgresql")
+def test_a_password_is_taken_from_a_flag_and_shown_nowhere(out_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    url = "postgresql://me:s3same@db.example.com/agents"
+    flagged = read_settings({"out_dir": str(out_dir), "index": url})
+    monkeypatch.setenv(PREFIX + "INDEX", url)
+    for settings in (flagged, read_settings({"out_dir": str(out_dir)})):
+        assert settings.index_location == url
+        listed = {one.name: one.value for one in settings.listed()}
+        assert listed["index"] == "postgresql://me@db.example.com/agents"
+        assert "s3same" not in f"{settings!r}{settings}{settings.listed()}"
+
+
+@pytest.mark.rule("settings.index-is-a-file-or-postgresql")
+def test_a_password_in_the_file_is_refused(out_dir: Path) -> None:
+    file = out_dir.parent / NAME
+    file.write_text("index = 'postgresql://me:s3same@db.example.com/agents'\n")
+    with pytest.raises(BadSettings, match="password") as refused:
+        read_settings({"out_dir": str(out_dir)})
+    assert "s3same" not in str(refused.value)
+    file.write_text("index = 'postgresql://me@db.example.com/agents'\n")
+    assert read_settings({"out_dir": str(out_dir)}).index == "postgresql://me@db.example.com/agents"

@@ -75,10 +75,10 @@ async def anon(done: Callable[[], bool]) -> bool:
 
 
 def blobs(inside: Inside) -> list[str]:
-    """The keys that stand in the store, probes aside."""
+    """The keys of hosted files that stand in the store; what is saved of the conversation is told elsewhere."""
     store = inside.assembly.hosting.store
     assert store is not None
-    return store.list("cb/")
+    return [key for key in store.list("cb/") if "/attachments/" in key]
 
 
 @pytest.mark.rule("write.exec-makes-files-only")

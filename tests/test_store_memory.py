@@ -55,3 +55,32 @@ def test_a_restart_without_flags_serves_the_same_store(
     runtime.call("turn/end", {"turn_id": "turn_1"})
     (artifact,) = runtime.call("artifact/list")["artifacts"]
     assert artifact["hosted_uri"].startswith((tmp_path / "hosted").as_uri())
+
+
+@pytest.mark.rule("settings.index-is-a-file-or-postgresql")
+def test_the_index_is_remembered_beside_the_store_and_each_wins_alone(tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "state").mkdir()
+    flags = {"out_dir": str(tmp_path / "out"), "state_dir": str(tmp_path / "state")}
+    url = "postgresql://me@db.example.com/agents"
+    read_settings({**flags, "index": url}).remember_store()
+    assert recall(flags["state_dir"]) == {"index": url}
+    read_settings({**flags, "store": "s3://bucket/prefix"}).remember_store()
+    again = read_settings(flags)
+    assert (again.store, again.index) == ("s3://bucket/prefix", url)
+    assert {one.name: one.source for one in again.listed()}["index"].endswith(NAME)
+    other = read_settings({**flags, "index": str(tmp_path / "i.db")})
+    assert (other.store, other.index) == ("s3://bucket/prefix", str(tmp_path / "i.db"))
+
+
+@pytest.mark.rule("settings.index-is-a-file-or-postgresql")
+def test_a_password_is_never_written_down(tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "state").mkdir()
+    flags = {"out_dir": str(tmp_path / "out"), "state_dir": str(tmp_path / "state")}
+    read_settings({**flags, "index": "postgresql://me@db.example.com/agents"}).remember_store()
+    secret = read_settings({**flags, "index": "postgresql://me:s3same@db.example.com/agents"})
+    secret.remember_store()
+    assert secret.forgets_index
+    assert recall(flags["state_dir"]) == {}
+    assert "s3same" not in (tmp_path / "state" / NAME).read_text()

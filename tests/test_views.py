@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import orjson
+import pytest
 
+from sidecar.core.errors import TooLarge
 from tests.daemon_process import eventually
 from tests.server.inside import Inside, awake
 
@@ -147,3 +149,84 @@ async def test_a_summary_in_the_view_forgot_nothing_internal(tmp_path: Path) -> 
             "forgotten": ["fi:t.files/a.md"],
             "hidden_blocks": [{"index": 2}],
         }
+
+
+async def test_a_flush_writes_what_the_older_generation_reads_as_well(tmp_path: Path) -> None:
+    async with awake(tmp_path) as inside:
+        await inside.begin()
+        await inside.ask("sources/merge", {"rows": [{"title": "a", "content": "long", **HOSTED}]})
+        files = (await inside.ask("timeline/flush"))["files"]
+        read = {name: orjson.loads((inside.out / name).read_bytes()) for name in files}
+        (row,) = read["sources_pool.json"]["sources_pool"]
+        assert read["context.json"]["sources_pool"] == [row] == read["timeline.json"]["sources_pool"]
+        assert row == {"sid": 1, "source_type": "manual", "title": "a", "content": "long"}
+        assert read["context.json"]["current_turn"]["turn_id"] == "turn_1"
+
+
+async def test_at_rest_only_the_timeline_is_written(tmp_path: Path) -> None:
+    async with awake(tmp_path) as inside:
+        await inside.begin()
+        await inside.assembly.views.refresh()
+        assert [path.name for path in inside.out.glob("*.json")] == ["timeline.json"]
+        await inside.ask("turn/end", {"turn_id": "turn_1"})
+        assert len(list(inside.out.glob("*.json"))) == 3
+
+
+async def test_a_view_that_somebody_removed_is_written_again(tmp_path: Path) -> None:
+    async with awake(tmp_path) as inside:
+        await inside.begin()
+        await view(inside)
+        (inside.out / "context.json").unlink()
+        await view(inside)
+        assert (inside.out / "context.json").exists()
+
+
+async def test_the_open_turn_is_the_current_one_wherever_it_was_first_told_of(tmp_path: Path) -> None:
+    async with awake(tmp_path) as inside:
+        await inside.ask("timeline/append", {"blocks": [{"type": "x", "turn_id": "turn_9"}]})
+        await inside.begin("turn_10")
+        await inside.ask("timeline/append", {"blocks": [{"type": "x", "turn_id": "turn_11"}]})
+        await view(inside)
+        context = orjson.loads((inside.out / "context.json").read_bytes())
+        assert context["current_turn"]["turn_id"] == "turn_10"
+        assert list(context["prior_turns"]) == ["turn_9", "turn_11"]
+
+
+async def test_rows_of_internal_files_say_nothing_but_their_path(tmp_path: Path) -> None:
+    async with awake(tmp_path) as inside:
+        meta = {"visibility": "internal", "tool_call_id": "c"}
+        told = {"type": "react.tool.result", "turn_id": "t", "path": "fi:t.files/s.md", "text": "secret", "meta": meta}
+        value = [{"sid": 1, "title": "secret", "text": "secret", "physical_path": "t/files/s.md"}]
+        search = {"type": "context.artifact", "turn_id": "t", "artifact_id": "s", "artifact_kind": "search"}
+        await inside.ask("timeline/append", {"blocks": [told, {**search, "value": value}]})
+        row = {"source_type": "file", "physical_path": "t/files/s.md"}
+        said = {"title": "secret", "text": "secret", "content": "secret", "own": "secret"}
+        await inside.ask("sources/merge", {"rows": [{**row, **said}, {"title": "open", "text": "open"}]})
+        await inside.ask("timeline/flush")
+        for name in ("timeline.json", "context.json", "sources_pool.json"):
+            text = (inside.out / name).read_text("utf-8")
+            assert "secret" not in text, name
+            first, second = orjson.loads(text)["sources_pool"]
+            assert (first["sid"], first["physical_path"], second["title"]) == (1, "t/files/s.md", "open")
+
+
+@pytest.mark.parametrize("key", ["value", "inputs", "meta"])
+async def test_a_session_that_nests_too_deep_is_told_and_the_rest_is_taken_in(tmp_path: Path, key: str) -> None:
+    deep = "[" * 900 + "]" * 900
+    turn = f'{{"artifacts":{{"a":{{"{key}":{deep},"value":{deep}}},"b":{{"value":1}}}},"ts":null}}'
+    (tmp_path / "out").mkdir(parents=True, exist_ok=True)
+    (tmp_path / "out" / "context.json").write_text(f'{{"prior_turns":{{"turn_1":{turn}}},"sources_pool":5}}', "utf-8")
+    rows = f'[{{"url":"https://x"}},{{"url":"https://y","x":{deep}}}]'
+    (tmp_path / "out" / "sources_pool.json").write_text(f'{{"sources_pool":{rows}}}', "utf-8")
+    async with awake(tmp_path) as inside:
+        answer = await inside.ask("context/fetch", {"path": "turn_1.artifacts.b.value"})
+        assert answer["ret"] == 1
+        rows = (await inside.ask("context/fetch", {"path": "sources_pool[1:]"}))["ret"]
+        assert [row["url"] for row in rows] == ["https://x"]
+
+
+async def test_an_append_that_nests_too_deep_is_too_large(tmp_path: Path) -> None:
+    async with awake(tmp_path) as inside:
+        block = {"type": "context.artifact", "turn_id": "t", "artifact_id": "x", "artifact_kind": "inline"}
+        with pytest.raises(TooLarge):
+            await inside.ask("timeline/append", {"blocks": [{**block, "value": orjson.loads("[" * 240 + "]" * 240)}]})

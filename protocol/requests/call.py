@@ -22,6 +22,8 @@ from protocol.records import Artifact, Notice
 
 ToolId = Annotated[str, StringConstraints(min_length=1, max_length=256)]
 
+ChannelName = Annotated[str, StringConstraints(pattern=r"^[!-~]{1,107}$")]
+
 
 class CallBeginParams(ChangingParams):
     """A tool call begins."""
@@ -30,6 +32,12 @@ class CallBeginParams(ChangingParams):
     tool_id: ToolId = Field(description="The tool, `write_tools.write_file` for example.")
     params: dict[str, object] = Field(description="What the tool was called with.")
     turn_id: Maybe[TurnId] = Field(default=None, description="Its turn; the open one by default.")
+    channel: Maybe[ChannelName] = Field(
+        default=None,
+        description="The abstract name, without its leading NUL, that the socket of an exec or renderer connection is "
+        "bound to. That connection is this call's from now on: it may name the call, and what it asks for counts as "
+        "used by it.",
+    )
 
 
 class CallBeginResult(Result):

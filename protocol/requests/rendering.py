@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field, FiniteFloat, StringConstraints
+from pydantic import Field, StringConstraints
 
 from protocol.base import LARGEST, ChangingParams, Maybe, Number, Params, Record, Result
 from protocol.records import Block, Notice
+from protocol.requests.turn import Vector
 
 ANNOUNCED = 100
 SUMMARY_CHARS = 1_000_000
-FLOATS = 4096
 
 Tokens = Annotated[int, Field(ge=0, le=LARGEST)]
 
@@ -126,9 +126,7 @@ class CompactParams(ChangingParams):
     summary: Annotated[str, StringConstraints(min_length=1, max_length=SUMMARY_CHARS)] = Field(
         description="The summary, which the caller brings."
     )
-    embedding: Maybe[Annotated[list[FiniteFloat], Field(min_length=1, max_length=FLOATS)]] = Field(
-        default=None, description="A vector for it, which the caller brings as well."
-    )
+    embedding: Maybe[Vector] = Field(default=None, description="A vector for it, which the caller brings as well.")
 
 
 class CompactResult(Result):

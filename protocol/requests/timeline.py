@@ -17,13 +17,14 @@ from protocol.base import (
     Result,
     TurnId,
 )
+from protocol.context_blocks import AppendedBlock
 from protocol.records import Block
 
 
 class AppendParams(ChangingParams):
     """Blocks to append, all or none."""
 
-    blocks: list[Block] = Field(description="The blocks, in order.", min_length=1, max_length=BLOCKS)
+    blocks: list[AppendedBlock] = Field(description="The blocks, in order.", min_length=1, max_length=BLOCKS)
 
 
 class Appended(Record):

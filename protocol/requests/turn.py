@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, Self
 
-from pydantic import ConfigDict, Field, StringConstraints, model_validator
+from pydantic import AfterValidator, ConfigDict, Field, StringConstraints, model_validator
 
 from protocol.base import (
     PATHS,
@@ -16,6 +16,8 @@ from protocol.base import (
     Params,
     PathList,
     PathText,
+    Reaction,
+    ReactionOrigin,
     Record,
     Result,
     Sid,
@@ -25,8 +27,20 @@ from protocol.records import Conversation, Notice
 from protocol.requests.contents import NotRehosted, Rehosted
 
 VECTOR = 4096
+FEEDBACK_CHARS = 65_536
 
-Vector = Annotated[list[Annotated[float, Field(allow_inf_nan=False)]], Field(min_length=1, max_length=VECTOR)]
+
+def _has_direction(vector: list[float]) -> list[float]:
+    if not any(vector):
+        raise ValueError("a vector of zeros has no direction")
+    return vector
+
+
+Vector = Annotated[
+    list[Annotated[float, Field(allow_inf_nan=False)]],
+    Field(min_length=1, max_length=VECTOR),
+    AfterValidator(_has_direction),
+]
 Word = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_.:-]{0,63}$")]
 
 
@@ -105,7 +119,8 @@ class TurnEndParams(ChangingParams):
     status: Maybe[Word] = Field(default=None, description="How it ended, `completed` by default.")
     embeddings: Maybe[dict[Word, Vector]] = Field(
         default=None,
-        description=f"Vectors by the kind of what is saved, of at most {VECTOR} numbers. The daemon computes none.",
+        description="Vectors by the kind of what is saved (`chat:user`, `chat:assistant`, `conv.timeline.v1`, "
+        f"`conv:sources_pool`), of at most {VECTOR} numbers, all of one length. The daemon computes none.",
         max_length=64,
     )
 
@@ -126,3 +141,22 @@ class TurnEndResult(Result):
     saved: list[Saved] = Field(description="What was saved to the conversation store.")
     sources_used: list[Sid] = Field(description="The sources used in the turn, ascending.")
     notices: list[Notice] = Field(description="What is worth knowing about it.")
+
+
+class TurnFeedbackParams(ChangingParams):
+    """What somebody thinks of a turn. A user's reaction replaces the former one, a machine's stands beside it."""
+
+    turn_id: TurnId = Field(description="The turn, open or ended.")
+    reaction: Reaction = Field(description="Whether it was good.")
+    text: Annotated[str, StringConstraints(max_length=FEEDBACK_CHARS)] = Field(description="Why; may be empty.")
+    confidence: Annotated[float, Field(ge=0, le=1)] = Field(default=1.0, description="How sure that is, 0 to 1.")
+    origin: ReactionOrigin = Field(description="Who reacts: the user, or a machine that judges.")
+    ts: Maybe[Moment] = Field(
+        default=None, description="When: ISO 8601 text or seconds since the epoch; now by default."
+    )
+
+
+class TurnFeedbackResult(Result):
+    """It is kept, and will be told to the agent."""
+
+    saved: Saved = Field(description="The reaction as it is saved.")

@@ -44,6 +44,25 @@ class StoreStatus(Record):
     waiting: Maybe[Number] = Field(default=None, description="How many files are still to be hosted.")
 
 
+class ConversationStoreStatus(Record):
+    """The state of the index of conversations, and who writes this one."""
+
+    state: Literal["ok", "unavailable"] = Field(description="Whether the index answers.")
+    kind: Literal["sqlite", "postgresql"] = Field(description="What kind of index it is.")
+    reason: Maybe[StoreFault] = Field(default=None, description="With `unavailable`: what is wrong.")
+    lease: Literal["writer", "reader", "diverged", "unknown"] = Field(
+        description="`writer`: this daemon writes the conversation. `reader`: another one does, and this one follows "
+        "it. `diverged`: another one went on while work here was never saved; what is here can be read. `unknown`: the "
+        "index does not answer; changes are taken and saved later, unless the conversation may exist elsewhere."
+    )
+    held_by: Maybe[str] = Field(default=None, description="Who writes it, when it is not this daemon.")
+    change: Number = Field(description="The number of the latest change of the conversation that is known here.")
+    next_block: Number = Field(description="How many blocks of the timeline are saved.")
+    unsaved: Maybe[Number] = Field(
+        default=None, description="How many ended turns, with the conversation as a whole, have something unsaved."
+    )
+
+
 class ConnectedClient(Record):
     """One connection."""
 
@@ -61,6 +80,9 @@ class StatusResult(Result):
     counts: Counts = Field(description="How much there is.")
     watcher: WatcherStatus = Field(description="How OUT_DIR is watched.")
     store: StoreStatus = Field(description="How the object store is.")
+    conversation_store: ConversationStoreStatus = Field(
+        description="How the index is, and who writes the conversation."
+    )
     clients: list[ConnectedClient] = Field(description="Who is connected.")
     uptime_seconds: float = Field(ge=0, description="How long the daemon has been running.")
 

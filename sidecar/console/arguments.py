@@ -30,8 +30,8 @@ STORE = (
 
 
 def add_store(parser: argparse.ArgumentParser) -> None:
-    """The flags of `serve` about the store, so that one can be tried before a daemon relies on it."""
-    for name in STORE:
+    """The flags of `serve` about store and index, so that one can be tried before a daemon relies on it."""
+    for name in (*STORE, "index"):
         parser.add_argument(f"--{name.replace('_', '-')}", metavar="VALUE", help="as `serve` takes it")
 
 

@@ -13,6 +13,7 @@ from artifact_client import ConnectionLost, NoAnswer, NoSidecar, RpcError
 from sidecar.console.arguments import Parser, add_json, add_store, add_workspace
 from sidecar.console.output import complain
 from sidecar.console.place import Place, StillThere
+from sidecar.core.errors import Refusal
 from sidecar.server.bridge import Hopeless
 from sidecar.settings_file import BadSettings
 
@@ -20,7 +21,10 @@ from sidecar.settings_file import BadSettings
 USAGE, NO_INPUT, UNAVAILABLE, BROKEN, TRY_AGAIN, NO_PERMISSION = 64, 66, 69, 70, 75, 77
 INTERRUPTED = 130
 
-_MODULES = {"demo": "demo", "doctor": "doctor", "stop": "life", "restart": "life", "logs": "life"}
+_MODULES = {
+    "demo": "demo", "doctor": "doctor", "stop": "life", "restart": "life", "logs": "life", "export": "export",
+    "gc": "gc", "erase": "erase", "index": "index", "exec": "running",
+}  # fmt: skip
 _BY_KIND = {
     "bad_path": USAGE,
     "unsafe_path": USAGE,
@@ -41,10 +45,11 @@ def main(name: str, argv: list[str], *, says: str) -> int:
     if name != "demo":
         add_workspace(parser)
     asked = parser.parse_args(argv)
-    run = getattr(importlib.import_module(f"sidecar.console.{_MODULES.get(name, 'listing')}"), name)
+    module = importlib.import_module(f"sidecar.console.{_MODULES.get(name, 'listing')}")
+    run = getattr(module, name if _needs_workspace(name, asked) or name == "demo" else f"{name}_alone")
     place: Place | None = None
     try:
-        place = None if name == "demo" else Place(vars(asked))
+        place = Place(vars(asked)) if _needs_workspace(name, asked) else None
         code = run(asked) if place is None else run(place, asked)
         sys.stdout.flush()
     except BrokenPipeError:
@@ -55,6 +60,9 @@ def main(name: str, argv: list[str], *, says: str) -> int:
         return INTERRUPTED
     except RpcError as refusal:
         complain(str(refusal))
+        return _BY_KIND.get(refusal.kind, BROKEN)
+    except Refusal as refusal:
+        complain(f"{refusal.about}: {refusal.hint}" if refusal.hint else str(refusal))
         return _BY_KIND.get(refusal.kind, BROKEN)
     except (Hopeless, BadSettings, NoSidecar, NoAnswer, ConnectionLost, StillThere) as failure:
         lost = isinstance(failure, NoSidecar | ConnectionLost) and place is not None
@@ -71,6 +79,11 @@ _BY_FAILURE: dict[type[Exception], int] = {
     ConnectionLost: TRY_AGAIN,
     StillThere: TRY_AGAIN,
 }
+
+
+def _needs_workspace(name: str, asked: argparse.Namespace) -> bool:
+    """An index can be made before there is a workspace; everything else but the demo is about one."""
+    return name != "demo" and not (name == "index" and not asked.out_dir and not os.environ.get("OUT_DIR"))
 
 
 def _no_more(_: argparse.ArgumentParser) -> None:
@@ -111,6 +124,58 @@ def _doctor(parser: argparse.ArgumentParser) -> None:
     add_store(parser)
 
 
+def _index(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--migrate", action="store_true", help="make the schema, or bring it up to this version")
+    add_json(parser)
+    add_store(parser)
+
+
+def _export(parser: argparse.ArgumentParser) -> None:
+    kind = parser.add_mutually_exclusive_group(required=True)
+    kind.add_argument("--zip", metavar="FILE", help="the archive to write")
+    kind.add_argument("--ro-crate", metavar="FILE", help="the same, described as linked data (RO-Crate 1.2)")
+    parser.add_argument("--internal", action="store_true", help="also what is for nobody but the agent")
+    parser.add_argument("--force", action="store_true", help="replace an archive that is there")
+    add_store(parser)
+
+
+def _gc(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--dry-run", action="store_true", help="say what would be freed, and change nothing")
+    add_json(parser)
+    add_store(parser)
+
+
+def _erase(parser: argparse.ArgumentParser) -> None:
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument("--conversation", action="store_true", help="everything")
+    what.add_argument("--turn", metavar="TURN", help="this turn")
+    parser.add_argument("--files", action="store_true", help="also the files in OUT_DIR")
+    parser.add_argument("--yes", action="store_true", help="do not ask")
+    add_store(parser)
+
+
+def _exec(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--turn", metavar="ID", help="begin this turn, and end it afterwards; the open turn by default")
+    parser.add_argument("--tool-call-id", metavar="ID", help="the id of the call; one of its own by default")
+    parser.add_argument(
+        "--sandbox", choices=("auto", "bwrap", "none"), default="auto",
+        help="auto: bubblewrap where it works, and a warning where it does not",
+    )  # fmt: skip
+    parser.add_argument(
+        "--work-dir", metavar="DIR", help="the folder it runs in, outside OUT_DIR; a temporary one by default"
+    )
+    parser.add_argument("--timeout", type=float, metavar="S", help="end it after so many seconds")
+    parser.add_argument(
+        "--expect",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="a file that it is to make; without it exit code 1",
+    )
+    add_json(parser)
+    parser.add_argument("command", nargs=argparse.REMAINDER, metavar="-- COMMAND", help="the program and its arguments")
+
+
 _FLAGS: dict[str, Callable[[argparse.ArgumentParser], None]] = {
     "status": add_json,
     "ls": _ls,
@@ -122,4 +187,9 @@ _FLAGS: dict[str, Callable[[argparse.ArgumentParser], None]] = {
     "watch": add_json,
     "doctor": _doctor,
     "logs": _logs,
+    "index": _index,
+    "export": _export,
+    "gc": _gc,
+    "erase": _erase,
+    "exec": _exec,
 }

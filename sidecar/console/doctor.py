@@ -13,12 +13,17 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Literal, NamedTuple, NoReturn, TypeVar
 
+from sidecar.config import PREFIX
+from sidecar.console import running, sandbox
 from sidecar.console.output import cell, say, say_json, table
 from sidecar.console.place import Place
 from sidecar.core.errors import StoreUnavailable
 from sidecar.ports import Abilities
 from sidecar.settings_file import read_beside
 from sidecar.stores import kernel, lease
+from sidecar.stores.index_census import engine
+from sidecar.stores.index_location import IndexFile, parse_index, shown
+from sidecar.stores.indexes import migrations
 from sidecar.stores.objects import open_configured
 
 OK, UNAVAILABLE = 0, 69
@@ -174,6 +179,19 @@ def _roles(place: Place) -> Iterator[Finding]:
         )  # fmt: skip
 
 
+def _sandbox(place: Place) -> Iterator[Finding]:
+    """Try the sandbox that `exec` would run a program in."""
+    try:
+        with running.folders(place, None) as view:
+            why = sandbox.obstacle(view)
+    except running.Unfit as unfit:
+        why = str(unfit)
+    if why:
+        yield Finding("sandbox", "warn", f"{why}: `exec` runs programs without one, and says so")
+    else:
+        yield Finding("sandbox", "ok", "bubblewrap works: what `exec` runs sees OUT_DIR, its channel and a bare system")
+
+
 def _journal(place: Place) -> Iterator[Finding]:
     state = Path(place.settings.state_dir)
     if not state.is_dir():
@@ -204,6 +222,37 @@ def _store(place: Place) -> Iterator[Finding]:
         careful = can.ranges and can.atomic_create
         state = "fail" if not can.reads_back else "ok" if careful else "warn"
         yield Finding("store", state, f"{wanted.uri} {_abilities(can)}")
+
+
+def _index(place: Place) -> Iterator[Finding]:
+    """Ask the index how it is; one that is yet to be made is not made by that."""
+    location = place.settings.index_location
+    name, where = shown(location), parse_index(location)
+    if place.settings.forgets_index:
+        yield Finding(
+            "index", "warn",
+            "it is named with a password, which is never written down: every daemon of this workspace has to be told "
+            f"of it again, by --index or {PREFIX}INDEX. A password file (PGPASSFILE) spares that",
+        )  # fmt: skip
+    if isinstance(where, IndexFile) and not os.path.lexists(where.path):
+        yield Finding("index", "ok", f"{name}, made by the first daemon")
+        return
+    try:
+        found, steps = _within(STORE_SECONDS, lambda: (engine(location), migrations(location)))
+    except StoreUnavailable as refusal:
+        yield Finding("index", "fail", f"{name}: {refusal.fault}: {refusal.hint}")
+        return
+    if not found.vectors:
+        yield Finding("index", "fail", f"{name}: {found.version} without pgvector: install that on the server")
+        return
+    pending = [step.name for step in steps if step.applied is None]
+    told = f"{name} is {found.version}, {found.vectors}"
+    if not found.writable:
+        yield Finding("index", "fail", f"{told}: we may only read it: give its user the right to write")
+    elif pending:
+        yield Finding("index", "warn", f"{told}: {cell(pending)} to be applied: `artifact-sidecar index --migrate`")
+    else:
+        yield Finding("index", "ok", f"{told}, schema {steps[-1].name}")
 
 
 def _abilities(can: Abilities) -> str:
@@ -259,5 +308,5 @@ def _daemon(place: Place) -> Iterator[Finding]:
 
 
 _LOOKS: tuple[Callable[[Place], Iterator[Finding]], ...] = (
-    _system, _settings_file, _out_dir, _watches, _sockets, _roles, _journal, _store, _daemon,
+    _system, _settings_file, _out_dir, _watches, _sockets, _roles, _sandbox, _journal, _store, _index, _daemon,
 )  # fmt: skip

@@ -38,6 +38,7 @@ def status(place: Place, asked: argparse.Namespace) -> int:
             ("missed", watcher["missed"] or None),
             ("over limit", watcher["over_limit"] or None),
             ("store", ", ".join(filter(None, (store["kind"], store["state"], store.get("reason"), _waiting(store))))),
+            *_conversation_store(answer.get("conversation_store", {})),
             ("daemon", f"process {place.daemon()}, up {answer['uptime_seconds']:.0f} s"),
         ]
     )
@@ -50,11 +51,20 @@ def _waiting(store: dict[str, Any]) -> str:
     return f"{store['waiting']} to be hosted" if store.get("waiting") else ""
 
 
+def _conversation_store(said: dict[str, Any]) -> Iterator[tuple[str, object]]:
+    """How the index is, and whether this daemon is the conversation's writer."""
+    if not said:
+        return
+    yield "index", ", ".join(filter(None, (said["kind"], said["state"], said.get("reason"))))
+    holder = said.get("held_by")
+    yield "lease", f"{said['lease']}, {holder} writes" if holder else said.get("lease")
+
+
 def ls(place: Place, asked: argparse.Namespace) -> int:
     """The artifacts."""
     chosen = {name: value for name in _FILTERS if (value := getattr(asked, name)) is not None}
     with _looked(place) as client:
-        artifacts = list(_all_artifacts(client, chosen))
+        artifacts = list(all_artifacts(client, chosen))
     if asked.json:
         say_json(artifacts)
         return OK
@@ -194,7 +204,8 @@ def _with_reason(state: str, reason: str | None) -> str:
     return f"{state} ({reason})" if reason else state
 
 
-def _all_artifacts(client: Client, chosen: dict[str, Any]) -> Iterator[dict[str, Any]]:
+def all_artifacts(client: Client, chosen: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Every artifact that passes the filters of `artifact/list`, page by page."""
     cursor: str | None = None
     while True:
         page = client.call("artifact/list", chosen if cursor is None else {**chosen, "cursor": cursor})

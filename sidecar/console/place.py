@@ -34,7 +34,7 @@ class Place:
     """The workspace that the flags name. Raises BadSettings."""
 
     def __init__(self, flags: Mapping[str, object]) -> None:
-        names = ("out_dir", "state_dir", "socket_dir", *STORE)
+        names = ("out_dir", "state_dir", "socket_dir", "index", *STORE)
         self._flags = {name: flags[name] for name in names if flags.get(name)}
         self.settings: Settings = read_settings(self._flags)
         self.folder = bridge.socket_folder(self.settings.out_dir, self.settings.socket_dir)
@@ -55,6 +55,17 @@ class Place:
     def client_of_running(self, role: str = "runtime", **options: Any) -> Client:
         """A client of the daemon that runs. Its first call raises NoSidecar when there is none."""
         return Client(lambda: self._link(self._dial(role)), **options)
+
+    def channel(self, role: str = "exec") -> tuple[socket.socket, str]:
+        """A connection for somebody else, on which nothing was said yet, and the name that the kernel has for it."""
+        stream = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            stream.bind("")  # the kernel chooses a name that nobody else has
+            bridge.with_address(os.path.join(self.folder, role), stream.connect)
+        except OSError:
+            stream.close()
+            raise NoSidecar(f"no daemon serves {self.settings.out_dir}") from None
+        return stream, stream.getsockname()[1:].decode()
 
     def start(self) -> int | None:
         """Have a daemon answer. The answer is its process id."""
@@ -136,7 +147,7 @@ class Place:
 
     def _serve(self, more: tuple[str, ...]) -> list[str]:
         words = [sys.executable, "-m", "sidecar", "serve", "--out-dir", self.settings.out_dir]
-        for name in ("state_dir", "socket_dir"):
+        for name in ("state_dir", "socket_dir", "index", *STORE):
             if name in self._flags:
                 words += [f"--{name.replace('_', '-')}", str(getattr(self.settings, name))]
         return [*words, *more]

@@ -20,7 +20,7 @@ Visibility = Literal["external", "internal", "pending"]
 class Version:
     """One state of an artifact."""
 
-    __slots__ = ("blocks", "call", "facts", "hidden", "seen", "seen_as", "sha256", "size", "told", "ts")
+    __slots__ = ("blocks", "call", "facts", "hidden", "seen", "seen_as", "seen_at", "sha256", "size", "told", "ts")
 
     def __init__(self, *, ts: float, call: str) -> None:
         self.ts = ts
@@ -32,7 +32,7 @@ class Version:
         self.size: int | None = None
         self.facts: dict[str, Any] = {}
         self.blocks: dict[str, int] = {}  # "digest", "text", "base64", "bare", "extract" -> block number
-        self.seen_as = (ts, call)  # when and by which call, as the disk showed it
+        self.seen_as, self.seen_at = (ts, call), 0  # when, by which call and after how many blocks the disk showed it
 
     @property
     def is_hosted(self) -> bool:
@@ -72,8 +72,8 @@ class Artifact:
         """Whether the file on disk holds the bytes of the latest version."""
         return self.on_disk and self.fact is not None and bool(self.versions) and self.fact.sha256 == self.latest.sha256
 
-    def host(self, sha256: str, hosting: Mapping[str, str]) -> None:
-        """Bytes of this artifact stand in the store: every version that has them says where."""
+    def host(self, sha256: str, hosting: Mapping[str, str | int]) -> None:
+        """Bytes of this artifact stand in the store: every version that has them says where, and after which block."""
         for version in self.versions:
             if version.sha256 == sha256:
                 version.facts.update(hosting)
@@ -133,8 +133,10 @@ class Artifacts:
         if visibility in ("external", "internal") and version is artifact.latest and artifact.visibility != "pending":
             artifact.visibility = visibility
 
-    def see(self, path: FilePath, fact: FileFact, *, ts: float, call: str, visibility: Visibility) -> Artifact:
-        """Join one complete state of a file on disk.
+    def see(
+        self, path: FilePath, fact: FileFact, *, ts: float, call: str, visibility: Visibility, at: int = 0
+    ) -> Artifact:
+        """Join one complete state of a file on disk, seen when `at` blocks had been told.
 
         Bytes of an older version that no open call brought are a stale copy, not a new version (spec section 8).
         """
@@ -153,7 +155,8 @@ class Artifacts:
         if not same and not call and artifact.knows(fact.sha256):
             for version in artifact.versions:
                 # It was seen after all, so that no block told later takes these bytes from it.
-                version.seen = version.seen or version.sha256 == fact.sha256
+                if not version.seen and version.sha256 == fact.sha256:
+                    version.seen, version.seen_as, version.seen_at = True, (ts, call), at
             return artifact
         described = newest is not None and newest.told and not newest.seen and newest.sha256 is None
         completed = newest is not None and newest.seen and before is not None and before.incomplete
@@ -164,13 +167,12 @@ class Artifacts:
             newest.facts.update({"kind": "display"} if is_display else {})
             artifact.versions.append(newest)
         if not newest.seen:
-            newest.seen_as = (ts, call)
+            newest.seen_as, newest.seen_at = (ts, call), at
         newest.seen = True
         newest.sha256 = fact.sha256
         newest.size = fact.key.size
         newest.facts.setdefault("mime", fact.mime)
-        if not newest.call:
-            newest.call = call
+        newest.call = newest.call or call
         return artifact
 
     def lose(self, path: FilePath) -> Artifact | None:
@@ -214,9 +216,8 @@ def _told_version(artifact: Artifact, head: Head, slot: str, facts: Mapping[str,
         return group
     seen = _seen_twin(artifact, head[CALL], facts)
     if seen is not None:
-        seen.told = True
-        seen.call = head[CALL] or seen.call
-        seen.ts = head[TS]
+        seen.seen_as = (seen.seen_as[0], seen.call)
+        seen.call, seen.ts, seen.told = head[CALL] or seen.call, head[TS], True
         return seen
     return _new_told(artifact, head)
 
@@ -272,11 +273,9 @@ def _part_ways(artifact: Artifact, group: Version, head: Head) -> Version:
 
 def _make_way(version: Version, facts: Mapping[str, Any]) -> None:
     """Within one call a later content block replaces the earlier one, whatever form it had, and where it was hosted."""
-    for slot in _BODIES:
-        version.blocks.pop(slot, None)
+    version.blocks = {slot: number for slot, number in version.blocks.items() if slot not in _BODIES}
     if version.sha256 != facts.get("sha256"):
-        for key in _HOSTING:
-            version.facts.pop(key, None)
+        version.facts = {key: value for key, value in version.facts.items() if key not in _HOSTING}
 
 
 def _merge_facts(version: Version, slot: str, facts: Mapping[str, Any]) -> None:

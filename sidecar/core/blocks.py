@@ -262,7 +262,7 @@ def _part(block: dict[str, Any], meta: dict[str, Any]) -> dict[str, Any] | None:
 
     `about` are the artifacts that a call, its result or a notice shows something of.
     """
-    about = _about(meta) if is_said(block) else {}
+    about = _about(meta) if is_said(block) or block["type"].startswith("context.") else {}
     if block["type"] == "react.tool.call":
         tool = _tool_of(block, meta)
         return {"tool": tool, **about} if tool else about or None

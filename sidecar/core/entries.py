@@ -16,6 +16,7 @@ from sidecar.core.artifacts import Visibility
 from sidecar.core.blocks import Told, encode_head
 from sidecar.core.inventory import FileFact, StatKey
 from sidecar.core.notices import Notice
+from sidecar.core.uses import How
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,12 +66,25 @@ class CallBegun:
     turn_id: str
     tool_id: str
     ts: float
+    watched: bool = False  # what it uses comes by the daemon: it has a channel of its own, or is the daemon's own work
 
 
 @dataclass(frozen=True, slots=True)
 class CallEnded:
     tool_call_id: str
     ts: float
+
+
+@dataclass(frozen=True, slots=True)
+class Used:
+    """What a call used, by canonical logical path. `by` is the one thing that says so of itself, where it is not all
+    that the call made.
+    """
+
+    tool_call_id: str
+    nodes: tuple[str, ...]
+    how: How
+    by: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,10 +180,24 @@ class Embedded:
     vector: tuple[float, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class TurnSaved:
+    """All of a turn up to a revision is in the conversation store, by this change of the index; `items` say what.
+
+    Items are `{kind, hosted_uri, message_id, rn?, needs_embedding?, sha256?}`, as `turn/end` answers them but for the
+    hash. A turn taken over from the store is saved without items.
+    """
+
+    turn_id: str
+    revision: int
+    change: int
+    items: tuple[dict[str, Any], ...]
+
+
 Entry = (
     BlockTold | SourceSet | FileSeen | FileGone | TurnBegun | TurnEnded | CallBegun | CallEnded | Noticed
     | FolderAdopted | Remembered | Promised | Answered | HostingWanted | Hosted | HostingWaived | BlocksHidden
-    | BlocksShown | Embedded
+    | BlocksShown | Embedded | TurnSaved | Used
 )  # fmt: skip
 
 
@@ -198,6 +226,8 @@ def encode(entry: Entry) -> Stored:
             return Stored("answered", orjson.dumps([request_id, params]), orjson.dumps(result))
         case Embedded(turn_id, kind, vector):
             return Stored("embedded", orjson.dumps([turn_id, kind]), orjson.dumps(vector))
+        case TurnSaved(turn_id, revision, change, items):
+            return Stored("saved", orjson.dumps([turn_id, revision, change]), orjson.dumps(items))
         case _:
             fields = [getattr(entry, field) for field in type(entry).__slots__]
             return Stored(_KINDS[type(entry)], orjson.dumps(fields), b"")
@@ -217,6 +247,7 @@ _KINDS: dict[type, str] = {
     HostingWaived: "hosting_waived",
     BlocksHidden: "hidden",
     BlocksShown: "shown",
+    Used: "used",
 }
 _PLAIN: dict[str, Callable[..., Entry]] = {
     "gone": FileGone,
@@ -252,9 +283,15 @@ def decode(kind: str, head: bytes, body: bytes) -> Entry:
             return BlocksHidden(tuple(numbers), replacement)
         case "shown":
             return BlocksShown(tuple(orjson.loads(head)[0]))
+        case "used":
+            call, nodes, how, by = orjson.loads(head)
+            return Used(call, tuple(nodes), how, by)
         case "embedded":
             turn_id, name = orjson.loads(head)
             return Embedded(turn_id, name, tuple(orjson.loads(body)))
+        case "saved":
+            turn_id, revision, change = orjson.loads(head)
+            return TurnSaved(turn_id, revision, change, tuple(orjson.loads(body)))
         case _:
             if kind not in _PLAIN:
                 raise ValueError(f"the journal holds an entry of kind {kind!r}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sidecar.core.artifacts import Artifact
@@ -29,10 +29,20 @@ class Call:
     turn_id: str
     tool_id: str
     open: bool = True
+    watched: bool = False  # what it uses comes by the daemon
 
 
 @dataclass(slots=True)
 class Turn:
+    """A turn that was begun. Moments are seconds since the epoch."""
+
     turn_id: str
     params: str
+    began: float = 0.0
     ended: bool = False
+    ended_at: float | None = None
+    status: str = ""
+
+    def over(self, ended_at: float, status: str) -> Turn:
+        """The same turn once it has ended."""
+        return replace(self, ended=True, ended_at=ended_at, status=status)

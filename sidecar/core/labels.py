@@ -74,6 +74,10 @@ _FIXED = {
     "system.message": "[SYSTEM MESSAGE]",
     SUMMARY: "[SUMMARY OF EARLIER TURNS]",
     "announce": "[ANNOUNCE]",
+    "context.artifact": "[ARTIFACT]",
+    "context.slot": "[SLOT]",
+    "context.event": "[EVENT]",
+    "context.budget": "[BUDGET]",
 }
 
 

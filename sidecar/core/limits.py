@@ -67,6 +67,10 @@ ANNOUNCED_BLOCKS = 100
 ANNOUNCED_BYTES = 1 * MIB
 RENDERED_HELD_BYTES = 32 * MIB
 
+# The older context: what a generator's sources may need where nobody gives a budget, and how much of one is shown.
+BOUND_SOURCES_TOKENS = 24_000
+SHOWN_ARTIFACT_CHARS = 4000
+
 # Patching: a longer diff is refused, so that looking for its hunks takes bounded memory.
 PATCH_LINES = 200_000
 
@@ -78,6 +82,21 @@ REHOST_DEADLINE = 120.0
 UPLOADS_AT_ONCE = 16
 HOSTING_WAIT = 10.0
 
+# Saving (spec section 10): how long the end of a turn waits for it, what one record and one row's text may hold, and
+# what an archive of a program takes in.
+SAVING_WAIT = 10.0
+RECORD_BYTES = 256 * MIB
+ROW_TEXT_BYTES = 64 * KIB
+ARCHIVE_ENTRIES = 2000
+ARCHIVE_BYTES = 120 * MIB
+
+# Who writes a conversation (spec section 10): how long a lease lasts without being renewed, how long a change waits for
+# an index that says nothing, how many turn logs are read at once, and how many reactions are announced.
+LEASE_SECONDS = 30.0
+CONFIRM_SECONDS = 2.0
+LOGS_AT_ONCE = 8
+FEEDBACKS_ANNOUNCED = 20
+
 # Asset pulls (spec section 9): how far one pull follows a page; a notice names the limit that was met. Markdown and CSS
 # are read by parsers written in Python, which take seconds for what the others read in a tenth of one.
 ASSET_BYTES = 32 * MIB
@@ -87,6 +106,13 @@ ASSET_CSS_RULE_BYTES = 64 * KIB
 ASSET_REFERENCES = 10_000
 ASSET_DEPTH = 5
 ASSET_SECONDS = 10.0
+
+# Lineage: what is kept of one call's uses, how many texts of its params are read as paths, and how far an answer goes.
+USES_PER_CALL = 10_000
+NAMED_PATHS = 1000
+LINEAGE_DEPTH = 10
+LINEAGE_EDGES = 10_000
+LINEAGE_LOOKS = 200_000
 
 # The wire (one client).
 HEADER_BYTES = 4 * KIB

@@ -34,14 +34,27 @@ _WORDS = {
     "store_unavailable": "the store does not answer; what is to be hosted waits for it",
     "hosting_failed": "these bytes can never be hosted",
     "hosting_pending": "these files are not hosted yet; it goes on in the background",
+    "saving_pending": "the turn is not saved to the conversation store yet; it goes on in the background",
     "refs_forgotten": "the summary does not name these artifacts; they are listed behind it",
     "refs_unresolved": "the summary names these, and nothing answers to them",
+    "conversation_incomplete": "parts of the saved conversation could not be taken in",
+    "conversation_diverged": "somebody else went on with this conversation, and work of this workspace was never saved",
+    "feedback_received": "somebody said what they think of a turn",
     "view_not_written": "timeline.json could not be written; nothing else is lost",
     "timeline_malformed": "parts of timeline.json could not be taken in",
     "tool_call_error.missing_assets": "these files are in the page and cannot be brought",
     "tool_call_warning.missing_sources": "no source has these numbers, which the page cites",
     "tool_call_warning.missing_sid_assets": "the files of these cited sources cannot be brought",
     "assets_truncated": "the page was not followed to its end, because of this limit",
+    "context_path_missing": "this path leads nowhere, and nothing was bound from it",
+    "unsliced_search_skipped": "a search is bound by its sids, as in [1,3]; the whole of it was left out",
+    "binding_skipped": "this cannot go into that param, and was left out",
+    "binding_truncated": "this is longer than an answer carries, and only its beginning was bound",
+    "llm_envelope_content_leaf_required": "a write tool gets the content of what a model answered, not its envelope",
+    "sources_capped": "the words of these sources were cut so that all of them fit",
+    "slot_not_mapped": "nothing was mapped into this slot",
+    "slot_drafted": "the file of this slot is missing, so its text became a draft",
+    "slots_missing": "the contract asks for these slots, and nothing was mapped into them",
 }
 
 CODES: frozenset[str] = frozenset(_WORDS)
@@ -50,6 +63,11 @@ CODES: frozenset[str] = frozenset(_WORDS)
 def notice(code: str, **extra: Any) -> Notice:
     """A notice with the words of its code and the fields that the code names."""
     return {"code": code, "message": _WORDS[code], **extra}
+
+
+def pending(reason: str) -> Notice:
+    """What ended and is not saved yet; `reason` is empty where nobody knows one."""
+    return notice("saving_pending", **({"reason": reason} if reason else {}))
 
 
 def for_oddity(kind: str, name: str) -> Notice:

@@ -85,6 +85,10 @@ class SourcesPool:
         self._durable_highest = max(self._durable_highest, sid)
         return fresh
 
+    def reserve(self, sid: int) -> None:
+        """Numbers up to this one were given elsewhere, and are never given again."""
+        self._durable_highest = max(self._durable_highest, sid)
+
     def drop(self) -> None:
         """The journal refused what was staged: its numbers were never given."""
         self.rows.drop()

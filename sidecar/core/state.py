@@ -12,8 +12,9 @@ from typing import Any
 
 from sidecar.core import limits
 from sidecar.core.artifacts import Artifact, Artifacts
-from sidecar.core.blocks import FLAGS, HIDDEN, PATH, SHOWN, TURN
+from sidecar.core.blocks import CALL, FLAGS, HIDDEN, PATH, SHOWN, TURN
 from sidecar.core.changelog import Change, ChangeLog
+from sidecar.core.deciding import Deciding, path_of
 from sidecar.core.entries import (
     Answered,
     BlocksHidden,
@@ -30,35 +31,28 @@ from sidecar.core.entries import (
     HostingWaived,
     HostingWanted,
     Noticed,
-    Promise,
     Promised,
     Remembered,
     SourceSet,
     TurnBegun,
     TurnEnded,
+    TurnSaved,
+    Used,
 )
 from sidecar.core.happened import Call, Happened, Turn
 from sidecar.core.inventory import StatKey
-from sidecar.core.layered import Layered
 from sidecar.core.paths import FilePath, is_turn_id, parse_logical, parse_physical
-from sidecar.core.sources import SourcesPool
-from sidecar.core.timeline import Timeline
+from sidecar.core.saved_turns import SavedTurns
 
 
-class State:
+class State(Deciding):
     """Timeline, artifacts, pool, turns and calls of one OUT_DIR. Readers see what is durable."""
 
     def __init__(self) -> None:
-        self.timeline = Timeline()
+        super().__init__()
         self.artifacts = Artifacts()
-        self.pool = SourcesPool()
         self.log = ChangeLog()
-        self.turns: Layered[str, Turn] = Layered()
-        self.calls: Layered[str, Call] = Layered()
-        # By request_id, the newest `limits.ANSWERS_KEPT`: a hash of the params, and the revision that holds the result.
-        self.answers: Layered[str, tuple[str, int]] = Layered()
-        self.facts: dict[str, Any] = {}
-        self.promised: Layered[str, Promise] = Layered()  # files a call was to make and had not finished when it ended
+        self.saved = SavedTurns()  # which of the turns are in the conversation store
         self.revision = 0
         self.files: dict[str, StatKey] = {}  # complete files on disk, by physical path
         self.pending: dict[str, Artifact] = {}  # what open calls produced so far, by logical path
@@ -70,52 +64,13 @@ class State:
         self.keys: set[str] = set()  # every key given to hosted bytes
         self.contents: dict[str, str] = {}  # sha256 -> a key under which these bytes stand in the store
         self.vectors: dict[tuple[str, str], int] = {}  # (turn, kind) -> the revision that holds the vector
-        self._current_turn: Layered[str, str] = Layered()
-        self._latest_facts: dict[str, Any] = {}  # what is remembered as the next change will find it
         self._known_turns: set[str] = set()
-        self._naming: set[str] = set()  # turns that blocks on their way to the journal name
-        self._open_calls: dict[str, Call] = {}
-        self._ending: set[str] = set()  # calls whose end is on its way to the journal
-        self._arriving: dict[str, int] = {}  # how many states of a file are on their way, by physical path
-
-    @property
-    def turn_id(self) -> str:
-        """The open turn as the next change will find it, or the empty text."""
-        return self._current_turn.latest("") or ""
-
-    @property
-    def durable_turn_id(self) -> str:
-        return self._current_turn.durable.get("", "")
 
     @property
     def turn_ids(self) -> tuple[str, ...]:
         """Every turn that is known: from a foreign timeline, from a block, or begun."""
         known = (*self.facts.get("turn_ids", ()), *self.timeline.turns, *self.turns.durable)
         return tuple(dict.fromkeys(known))
-
-    @property
-    def open_calls(self) -> tuple[Call, ...]:
-        """The calls that are open as the next change will find them."""
-        return tuple(self._open_calls.values())
-
-    @property
-    def settling(self) -> bool:
-        """Whether the end of a call is on its way: readers do not know yet who may see its files."""
-        return bool(self._ending)
-
-    def arriving(self, paths: Iterable[str]) -> bool:
-        """Whether newer states of any of these files, by physical path, are on their way."""
-        return not self._arriving.keys().isdisjoint(paths)
-
-    @property
-    def latest_facts(self) -> dict[str, Any]:
-        """What is remembered, as the next change will find it."""
-        return {**self.facts, **self._latest_facts}
-
-    def has_turn(self, turn_id: str) -> bool:
-        """Whether the next change will find this turn known: open, begun, or named by a block."""
-        begun = self.turns.latest(turn_id) is not None
-        return begun or self.timeline.knows(turn_id) or turn_id in self._naming
 
     def is_turn(self, folder: str) -> bool:
         """Whether a top-level folder is a turn's (spec section 5)."""
@@ -125,57 +80,6 @@ class State:
     def artifact(self, path: FilePath) -> Artifact | None:
         logical = path.logical
         return self.artifacts.get(logical) if logical is not None else None
-
-    # Deciding
-
-    def decide(self, entry: Entry, mark: int) -> None:
-        """Put an entry on top of what is durable; `mark` is the revision it will get."""
-        match entry:
-            case SourceSet(row):
-                self.pool.stage(row, mark)
-            case TurnBegun(turn_id, _, params):
-                self.turns.stage(turn_id, Turn(turn_id, params), mark)
-                self._current_turn.stage("", turn_id, mark)
-            case TurnEnded(turn_id):
-                known = self.turns.latest(turn_id)
-                self.turns.stage(turn_id, Turn(turn_id, known.params if known else "", ended=True), mark)
-                if self.turn_id == turn_id:
-                    self._current_turn.stage("", "", mark)
-            case CallBegun(call, turn_id, tool_id):
-                begun = self._open_calls[call] = Call(call, turn_id, tool_id)
-                self.calls.stage(call, begun, mark)
-            case CallEnded(call) if (begun := self._open_calls.pop(call, None)) is not None:
-                self._ending.add(call)
-                self.calls.stage(call, Call(call, begun.turn_id, begun.tool_id, open=False), mark)
-            case Answered(request_id, params):
-                self.answers.stage(request_id, (params, mark), mark)
-            case FileSeen() | FileGone():
-                path = _path_of(entry)
-                self._arriving[path] = self._arriving.get(path, 0) + 1
-            case Remembered(facts):
-                self._latest_facts.update(facts)
-            case BlockTold(told):
-                self._naming.add(told.head[TURN])
-            case Promised(path, call, visibility):
-                self.promised.stage(path, (call, visibility), mark)
-            case Noticed() | FolderAdopted() | CallEnded() | HostingWanted() | Hosted() | HostingWaived():
-                pass
-            case BlocksHidden() | BlocksShown() | Embedded():
-                pass  # nothing is decided on the strength of these before they are durable
-
-    def drop(self) -> None:
-        """Forget what was staged and is not durable: the journal refused it."""
-        for layered in (self.turns, self.calls, self._current_turn, self.answers):
-            layered.drop()
-        self.pool.drop()
-        self.promised.drop()
-        for staged in (self._ending, self._arriving, self._naming, self._latest_facts):
-            staged.clear()
-        self.recall()
-
-    def recall(self) -> None:
-        """The calls that are open, by what is durable."""
-        self._open_calls = {name: call for name, call in self.calls.durable.items() if call.open}
 
     # Applying
 
@@ -187,12 +91,14 @@ class State:
             number = self.apply_block(seq, (*told.head, told.part) if told.part else told.head, happened)
         else:
             self._apply(seq, entry, happened)
+            self.saved.note(seq, entry, self.timeline.heads)
         self.revision = seq
         return number
 
     def apply_block(self, seq: int, stored: Sequence[Any], happened: Happened) -> int:
         """The same for a block as the journal stores its head."""
         number = self.timeline.add(seq, stored)
+        self.saved.touch(stored[TURN], seq)
         self._know_turn(stored[TURN], happened)
         if len(stored) > 7 and "at" in stored[7]:
             self._join_told(seq, number, stored[7], happened)
@@ -205,6 +111,7 @@ class State:
         """The same for a run of blocks, at a start."""
         first = len(self.timeline)
         self.timeline.extend(seqs, stored)
+        self.saved.touch_in_order(stored, seqs)
         self._known_turns.update({one[TURN] for one in stored})
         for at, one in enumerate(stored):
             if len(one) > 7 and "at" in one[7]:
@@ -229,6 +136,8 @@ class State:
             assert isinstance(path, FilePath)
             artifact = self.artifacts.at(path)
         self.artifacts.tell(artifact, head, part, number)
+        if not head[FLAGS] & SHOWN:
+            self.uses.make(head[CALL], logical)  # its version may be an older one, of a call beside another
         if artifact.sid is None:
             artifact.sid = self.pool.by_path(artifact.path.physical)
         if artifact.versions:
@@ -243,6 +152,7 @@ class State:
     def _changed(self, seq: int, logical: str, artifact: Artifact, happened: Happened) -> None:
         happened.artifacts[logical] = artifact
         self.log.add(Change(seq, "artifact", logical))
+        self.uses.look(logical, artifact)
         if artifact.visibility == "pending":
             self.pending[logical] = artifact
         elif self.pending:
@@ -271,10 +181,12 @@ class State:
                 self._apply_veil(seq, numbers, entry.replacement if isinstance(entry, BlocksHidden) else None, happened)
             case BlockTold():
                 raise AssertionError("a block is applied from its head")
+            case TurnSaved():
+                pass  # `saved` takes note of it
             case _:
                 self._keep_in_mind(seq, entry)
 
-    def _keep_in_mind(self, seq: int, entry: FolderAdopted | Remembered | Promised | Answered | Embedded) -> None:
+    def _keep_in_mind(self, seq: int, entry: _Kept) -> None:
         """What later decisions go by, and nobody is told of."""
         match entry:
             case FolderAdopted(turn_id):
@@ -285,6 +197,7 @@ class State:
                     if self._latest_facts[key] == facts[key]:
                         del self._latest_facts[key]
                 self._known_turns.update(facts.get("turn_ids", ()))
+                self.pool.reserve(facts.get("max_sid", 0))
             case Promised(path, call, visibility):
                 self.promised.settle(path, (call, visibility), seq)
             case Answered(request_id, params):
@@ -293,27 +206,29 @@ class State:
                     del self.answers.durable[next(iter(self.answers.durable))]
             case Embedded(turn_id, kind):
                 self.vectors[turn_id, kind] = seq
+            case Used(call, nodes, how, by):
+                self.uses.settle(call, nodes, how, by=by)
 
     def _apply_turn(self, seq: int, entry: TurnBegun | TurnEnded, happened: Happened) -> None:
         turn_id = entry.turn_id
         if isinstance(entry, TurnBegun):
             self._know_turn(turn_id, happened)
-            self.turns.settle(turn_id, Turn(turn_id, entry.params), seq)
+            self.turns.settle(turn_id, Turn(turn_id, entry.params, entry.ts), seq)
             self._current_turn.settle("", turn_id, seq)
             return
-        known = self.turns.durable.get(turn_id)
-        self.turns.settle(turn_id, Turn(turn_id, known.params if known else "", ended=True), seq)
+        known = self.turns.durable.get(turn_id) or Turn(turn_id, "")
+        self.turns.settle(turn_id, known.over(entry.ts, entry.status), seq)
         if self.durable_turn_id == turn_id:
             self._current_turn.settle("", "", seq)
 
     def _apply_call(self, seq: int, entry: CallBegun | CallEnded) -> None:
         name = entry.tool_call_id
         if isinstance(entry, CallBegun):
-            self.calls.settle(name, Call(name, entry.turn_id, entry.tool_id), seq)
+            self.calls.settle(name, Call(name, entry.turn_id, entry.tool_id, watched=entry.watched), seq)
             return
         self._ending.discard(name)
         if (begun := self.calls.durable.get(name)) is not None:
-            self.calls.settle(name, Call(name, begun.turn_id, begun.tool_id, open=False), seq)
+            self.calls.settle(name, replace(begun, open=False), seq)
 
     def _apply_source(self, seq: int, row: dict[str, Any], happened: Happened) -> None:
         sid: int = row["sid"]
@@ -327,7 +242,7 @@ class State:
             self._changed(seq, str(logical), artifact, happened)
 
     def _apply_file(self, seq: int, entry: FileSeen | FileGone, happened: Happened) -> None:
-        self._arrived(_path_of(entry))
+        self._arriving.arrived(path_of(entry))
         if isinstance(entry, FileGone):
             self.files.pop(entry.path, None)
             artifact = self.artifacts.lose(parse_physical(entry.path))
@@ -336,7 +251,9 @@ class State:
                 self.files[entry.fact.path] = entry.fact.key
                 self.promised.durable.pop(entry.fact.path, None)
             path = parse_physical(entry.fact.path)
-            artifact = self.artifacts.see(path, entry.fact, ts=entry.ts, call=entry.call, visibility=entry.visibility)
+            artifact = self.artifacts.see(
+                path, entry.fact, ts=entry.ts, call=entry.call, visibility=entry.visibility, at=len(self.timeline)
+            )
             if artifact.sid is None:
                 artifact.sid = self.pool.by_path(entry.fact.path)
         if artifact is not None and (logical := artifact.path.logical) is not None:
@@ -359,7 +276,8 @@ class State:
         self.keys.add(entry.key)
         artifact = self.artifact(parse_physical(entry.path))
         if artifact is not None and artifact.versions:
-            artifact.host(entry.sha256, {"hosted_uri": entry.hosted_uri, "rn": entry.rn, "key": entry.key})
+            place = {"hosted_uri": entry.hosted_uri, "rn": entry.rn, "key": entry.key}
+            artifact.host(entry.sha256, {**place, "hosted_at": len(self.timeline)})
             self._changed(seq, str(artifact.path.logical), artifact, happened)
 
     def _apply_veil(self, seq: int, numbers: Iterable[int], replacement: str | None, happened: Happened) -> None:
@@ -381,11 +299,5 @@ class State:
                 self.shown[logical] = newest.sha256
             self._changed(seq, logical, artifact, happened)
 
-    def _arrived(self, path: str) -> None:
-        others = self._arriving.pop(path, 1) - 1
-        if others:
-            self._arriving[path] = others
 
-
-def _path_of(entry: FileSeen | FileGone) -> str:
-    return entry.path if isinstance(entry, FileGone) else entry.fact.path
+_Kept = FolderAdopted | Remembered | Promised | Answered | Embedded | Used

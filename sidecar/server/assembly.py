@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import getpass
 import logging
+import os
+import socket
 import time
 import uuid
 from collections.abc import Callable, Coroutine
@@ -13,15 +16,30 @@ from typing import Any
 
 from sidecar.attaching import Attaching
 from sidecar.calls import Calls
+from sidecar.channels import Channels
 from sidecar.compacting import Compacting
+from sidecar.context.mirror import Mirror
+from sidecar.context.services import context_services
+from sidecar.conversation.accounting import Accounting
+from sidecar.conversation.archive import Archive
+from sidecar.conversation.contributing import Contributions
+from sidecar.conversation.executions import Executions
+from sidecar.conversation.feedback import Feedback
+from sidecar.conversation.finding import Finding
+from sidecar.conversation.lease import Lease
+from sidecar.conversation.reacting import Reacting
+from sidecar.conversation.resuming import Resumer
+from sidecar.conversation.saving import Saver
 from sidecar.core import limits
 from sidecar.core.blocks import iso
-from sidecar.core.entries import FolderAdopted, Remembered
+from sidecar.core.entries import Entry, FolderAdopted, Remembered
 from sidecar.core.errors import JournalUnavailable, Refusal
+from sidecar.core.resumed import IMPORTED
 from sidecar.hiding import Hiding
 from sidecar.hosting import Hosting
 from sidecar.keeping import Keeper
 from sidecar.landing import Landing
+from sidecar.lineage import Lineage
 from sidecar.linking import Links
 from sidecar.looking import Looker
 from sidecar.noting import Noted
@@ -35,6 +53,8 @@ from sidecar.server.caller import Caller
 from sidecar.services import Services
 from sidecar.stores.bell import Bell
 from sidecar.stores.blobs import Blobs
+from sidecar.stores.index_location import saved_to
+from sidecar.stores.indexes import open_index
 from sidecar.stores.journal import Journal
 from sidecar.stores.location import StoreSettings
 from sidecar.stores.outdir import OutDir
@@ -58,6 +78,10 @@ class Wanted:
     identity: dict[str, str]
     attach_roots: tuple[str, ...] = ()
     object_store: StoreSettings | None = None
+    index_location: str = ""
+    persist_executions: bool = True
+    lease_seconds: float = limits.LEASE_SECONDS
+    context_mirror: bool = False
 
 
 class Assembly:
@@ -83,10 +107,29 @@ class Assembly:
         self.views = Views(workspace, looker, self.outdir)
         self.hosting = hosting = Hosting(workspace, looker, self.outdir, blobs, store)
         self.keeper = Keeper(workspace, looker, blobs, hosting, keep_bytes=wanted.keep_bytes)
+        in_state = os.path.join(os.path.realpath(wanted.state_dir), "index.db")
+        self._index_location = wanted.index_location or in_state
+        index = open_index(self._index_location)
+        self.archive = archive = Archive(workspace, hosting, index)
+        self.lease = lease = Lease(workspace, archive, label=_label(self.outdir.root), seconds=wanted.lease_seconds)
+        self.resumer = Resumer(workspace, looker, archive, lease)
+        self.feedback = feedback = Feedback(workspace, archive)
+        accounting = Accounting(archive, hosting)
+        executions = Executions(workspace, looker, self.outdir, blobs, archive, hosting)
+        self.saver = Saver(
+            workspace,
+            looker,
+            archive,
+            lease,
+            hosting,
+            executions=executions if wanted.persist_executions else None,
+            accounting=accounting,
+        )
         rehoster = Rehoster(workspace, looker, self.outdir, blobs, hosting)
         reader = Reader(workspace, looker, rehoster, self.outdir)
         calls = Calls(workspace, looker, reader, hosting, eligible=wanted.eligible)
         rendering = Rendering(workspace, looker)
+        self.reacting = Reacting(workspace, archive, lease, self.resumer, rendering, feedback)
         landing = Landing(workspace, looker, self.outdir, blobs, hosting, eligible=wanted.eligible)
         self.services = Services(
             workspace=workspace,
@@ -109,6 +152,18 @@ class Assembly:
             hiding=Hiding(workspace, looker),
             rendering=rendering,
             compacting=Compacting(workspace, looker, rendering),
+            archive=archive,
+            finding=Finding(workspace, looker, archive),
+            contributions=Contributions(workspace, archive, lease, accounting),
+            lease=lease,
+            resumer=self.resumer,
+            reacting=self.reacting,
+            feedback=feedback,
+            saver=self.saver,
+            context=context_services(workspace, looker, reader, rehoster),
+            mirror=Mirror(looker, self.outdir, wanted=wanted.context_mirror),
+            lineage=Lineage(workspace),
+            channels=Channels(),
             clients=clients,
             uptime=lambda: time.monotonic() - self._began,
         )
@@ -125,29 +180,59 @@ class Assembly:
         """Make a workspace of a folder that is new to us: take in a foreign timeline, give the conversation a name."""
         workspace = self.workspace
         await self.looker.off_loop(self._sweep)
-        if workspace.is_empty:
+        is_named = workspace.is_empty and "conversation_id" in self._wanted.identity
+        if is_named or workspace.facts.get("resuming"):
+            # It may have been begun elsewhere, and then it is as it was saved.
+            await self.resumer.load(self._identity(), self._read_foreign)
+        elif workspace.is_empty:
             # One group: who dies halfway has taken in nothing, and begins anew.
-            await workspace.stage(*await self.looker.off_loop(self._read_foreign))
+            await workspace.stage(*await self._read_foreign())
         if "conversation" not in workspace.facts:
-            identity = {**_DEFAULT_IDENTITY, "conversation_id": uuid.uuid4().hex, **self._wanted.identity}
-            await workspace.stage(Remembered({"conversation": identity}))
-        if "opened" not in workspace.facts:
+            await workspace.stage(Remembered({"conversation": self._identity()}))
+        if "opened" not in workspace.facts and not self.lease.blind:
             # Before the first client, so that no folder of its making is taken for one that was there.
             turns = () if workspace.timeline.turns else await self.looker.turns_there()
             adopted = (FolderAdopted(turn) for turn in turns)
             await workspace.stage(*adopted, Remembered({"opened": iso(time.time())}))
+        await self._settle_place()
+        await self.lease.confirm()
+        await self.reacting.look()
+
+    async def _settle_place(self) -> None:
+        """What was saved to another index or store than this daemon has is to be saved again, to these."""
+        store = self.hosting.store
+        place = saved_to(self._index_location, store.uri("cb") if store is not None else "")
+        facts = self.workspace.facts
+        known = facts.get("archived_in")
+        if known is None:
+            await self.workspace.stage(Remembered({"archived_in": place}))
+        elif known != place:
+            # How far we had come with each is kept: who goes back to one goes on there.
+            others = dict(list(facts.get("archived_elsewhere", {}).items())[-_PLACES:])
+            before = others.pop(place, {"generation": [], IMPORTED: {}})
+            others[known] = {"generation": facts.get("generation", []), IMPORTED: facts.get(IMPORTED, {})}
+            await self.workspace.stage(Remembered({"archived_in": place, "archived_elsewhere": others, **before}))
+
+    def _identity(self) -> dict[str, str]:
+        return {**_DEFAULT_IDENTITY, "conversation_id": uuid.uuid4().hex, **self._wanted.identity}
 
     def tasks(self) -> list[Coroutine[Any, Any, None]]:
         """Everything that runs for as long as the daemon does, beside the looks."""
-        return [self.bell.run(), self.views.run(), self.keeper.run(), self.hosting.run(), self._reconcile()]
+        background = (
+            self.bell, self.views, self.keeper, self.hosting, self.saver, self.feedback, self.lease, self.resumer
+        )  # fmt: skip
+        return [*(one.run() for one in background), self._reconcile()]
 
     async def close(self) -> None:
         """Write the view once more, bring kept bytes to the disk, and take no more changes."""
         try:
-            await self.views.flush()
+            await self.views.refresh()
             await self.looker.off_loop(self.blobs.flush)
         except (OSError, Refusal) as fault:
             log.warning("not everything could be written at the end: %s", fault)
+        self.resumer.close()
+        await self.lease.release()
+        self.archive.close()
         self.workspace.closing = True
 
     def hello(self, caller: Caller, methods: list[str]) -> dict[str, Any]:
@@ -169,8 +254,8 @@ class Assembly:
         except (OSError, Refusal) as fault:
             log.warning("unfinished files could not be removed: %s", fault)
 
-    def _read_foreign(self) -> list[Any]:
-        return read_foreign(self.outdir, trusted=self._wanted.trust_timeline)
+    async def _read_foreign(self) -> list[Entry]:
+        return await self.looker.off_loop(lambda: read_foreign(self.outdir, trusted=self._wanted.trust_timeline))
 
     async def _reconcile(self) -> None:
         """Look at everything now and then, for what no bell can tell; more often where there is no bell."""
@@ -193,7 +278,17 @@ class Assembly:
         return state | ({"reason": self.bell.reason} if self.bell.reason else {})
 
 
+def _label(out_dir: str) -> str:
+    """Who we are, for people who are told that somebody else writes their conversation."""
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):
+        user = str(os.geteuid())  # a container need not know its users by name
+    return f"{user}@{socket.gethostname()}:{os.path.basename(out_dir) or '/'}"
+
+
 _REST_SECONDS, _TURN_SECONDS, _POLL_SECONDS = 30.0, 2.0, 0.5
+_PLACES = 8  # indexes and stores of earlier days that are remembered
 _COST_SHARE = 50  # a look may cost a fiftieth of the time
 
 _DEFAULT_IDENTITY = {"tenant": "default", "project": "default", "user_id": "local", "user_type": "registered"}

@@ -32,6 +32,8 @@ class Client:
     synced: int = 0
     streams: dict[str, Any] = field(default_factory=dict[str, Any])
     farewells: list[Callable[[], None]] = field(default_factory=list[Callable[[], None]])
+    channel: str = ""  # the name that the kernel has for the other end of its socket
+    call: str = ""  # the call that the runtime bound it to
 
 
 class Post(Protocol):

@@ -22,7 +22,7 @@ from sidecar import __version__
 from sidecar.server import bridge, listening, retiring
 
 if TYPE_CHECKING:
-    from sidecar.server.assembly import Wanted
+    from sidecar.server.assembly import Assembly, Wanted
     from sidecar.server.connection import Connection
     from sidecar.server.peer import Peer
     from sidecar.server.service import Guest, Service, Tap
@@ -159,13 +159,38 @@ class _Life:
             log.error("the journal was damaged: %s", journal.damage)
         service = self._service()
         running = [asyncio.create_task(assembly.looker.run(), name="look")]
-        await assembly.open()
+        if not await self._opened(assembly):
+            await self._stop_halfway(assembly, journal, running)
+            return
         running += [asyncio.create_task(work) for work in assembly.tasks()]
         for task in running:
             task.add_done_callback(self._task_ended)
         log.info("serving %s at revision %d, %d records", assembly.outdir.root, assembly.workspace.revision, records)
         await self._receive(service)
         await assembly.close()
+        await self._stop(journal, running)
+
+    async def _opened(self, assembly: Assembly) -> bool:
+        """Open the workspace; False when the end comes first, as a store that hangs must not hold it up."""
+        opening, ending = asyncio.create_task(assembly.open()), asyncio.create_task(self._over.wait())
+        await asyncio.wait({opening, ending}, return_when=asyncio.FIRST_COMPLETED)
+        ending.cancel()
+        if opening.done():
+            opening.result()
+            return True
+        opening.cancel()
+        await asyncio.gather(opening, return_exceptions=True)
+        return False
+
+    async def _stop_halfway(self, assembly: Assembly, journal: Journal, running: list[asyncio.Task[None]]) -> None:
+        """End as if killed, but for the lease: of a workspace that is half open nothing is shown to anybody."""
+        assembly.resumer.close()
+        await assembly.lease.release()
+        assembly.archive.close()
+        assembly.workspace.closing = True
+        await self._stop(journal, running)
+
+    async def _stop(self, journal: Journal, running: list[asyncio.Task[None]]) -> None:
         for task in running:
             task.cancel()
         await asyncio.gather(*running, return_exceptions=True)
@@ -226,10 +251,12 @@ class _Life:
 
     def _joined(self, guest: Guest) -> None:
         self._telling.join(guest)
+        self._assembly.services.channels.join(guest.client)
         self._note_clients()
 
     def _left(self, guest: Guest) -> None:
         self._telling.leave(guest)
+        self._assembly.services.channels.leave(guest.client)
         self._note_clients()
 
     def _note_clients(self) -> None:
@@ -248,8 +275,9 @@ class _Life:
     def _end_when_idle(self) -> None:
         self._idle = None
         workspace = self._assembly.workspace
-        if workspace.open_calls or workspace.busy or self._assembly.hosting.busy:
-            self._note_clients()  # an open call may still produce files, an upload may still end; look again later
+        if workspace.open_calls or workspace.busy or self._assembly.hosting.busy or self._assembly.saver.busy:
+            # An open call may still produce files, an upload or a save may still end; look again later.
+            self._note_clients()
         else:
             self._end(OK, f"nobody came for {self._serving.idle_exit:g} seconds")
 

@@ -23,6 +23,16 @@ def peer_of(sock: socket.socket) -> Peer:
     return Peer(pid, uid)
 
 
+def name_of(sock: socket.socket) -> str:
+    """The abstract name that the other end was bound to, without its leading NUL; the empty text when it has none."""
+    try:
+        name = sock.getpeername()
+    except OSError:
+        return ""  # it is gone already
+    bound = isinstance(name, bytes) and name[:1] == b"\0"
+    return name[1:].decode("ascii", "replace") if bound else ""
+
+
 def parent() -> Peer:
     """Who holds the other end of our stdio, as far as one can tell: the process that started us."""
     return Peer(os.getppid(), os.geteuid())

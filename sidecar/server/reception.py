@@ -20,7 +20,7 @@ from sidecar.server.connection import Connection
 from sidecar.server.failures import refused
 from sidecar.server.framing import frame
 from sidecar.server.listening import Stdio
-from sidecar.server.peer import Peer, parent, peer_of
+from sidecar.server.peer import Peer, name_of, parent, peer_of
 
 log = logging.getLogger("sidecar.connection")
 
@@ -108,6 +108,7 @@ class Reception:
 
     async def _enter(self, role: str, peer: Peer, sock: socket.socket) -> None:
         connection = self._make(role, peer)
+        connection.client.channel = name_of(sock)
         connection.client.farewells.append(partial(self._leave, peer.uid))
         await self._loop.connect_accepted_socket(lambda: connection, sock)
 

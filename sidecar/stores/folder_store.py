@@ -121,6 +121,14 @@ class FolderStore:
         except NotFound:
             return None
 
+    def modified(self, key: str) -> float | None:
+        """See `ports.Store`."""
+        try:
+            with self._open(key) as body:
+                return os.fstat(body.fileno()).st_mtime
+        except NotFound:
+            return None
+
     def list(self, prefix: str, *, after: str = "", limit: int = 1000) -> list[str]:
         found: list[str] = []
         with self._root(prefix) as root:

@@ -71,10 +71,12 @@ class Schema:
     migrations: Mapping[int, tuple[str, ...]]
 
 
+# A number for every change of what the rows may say, so that an older daemon refuses what it could not read. 2: what is
+# saved and what was used.
 SCHEMA = Schema(
-    number=1,
+    number=2,
     create=("CREATE TABLE journal(seq INTEGER PRIMARY KEY, kind TEXT, head BLOB, body BLOB, h INTEGER)",),
-    migrations={},
+    migrations={1: ()},
 )
 
 
@@ -233,6 +235,28 @@ class JournalFile:
             except sqlite3.DatabaseError:
                 continue  # the rest lies beyond the damage: try from the other end
             return
+
+    def rewrite(self, rows: Sequence[Row], gone: Sequence[int]) -> None:
+        """Put these rows in place of what has their numbers and remove others, all or nothing, and leave no trace.
+
+        What was there before is overwritten with zeros and then the file is written anew, so that its bytes are in it
+        no more. Done again after a kill it goes on. Raises NoRoom when there is no room for the second copy.
+        """
+        execute = self._connection.execute
+        try:
+            execute("PRAGMA secure_delete=ON")
+            execute("BEGIN IMMEDIATE")
+            self._connection.executemany("DELETE FROM journal WHERE seq=?", [(seq,) for seq in gone])
+            self._connection.executemany("INSERT OR REPLACE INTO journal VALUES(?,?,?,?,?)", rows)
+            execute("COMMIT")
+            for statement in ("PRAGMA wal_checkpoint(TRUNCATE)", "VACUUM", "PRAGMA wal_checkpoint(TRUNCATE)"):
+                execute(statement).fetchall()
+        except sqlite3.Error as error:
+            if self._connection.in_transaction:
+                execute("ROLLBACK")
+            if _primary(error) == sqlite3.SQLITE_FULL:
+                raise NoRoom(str(error)) from error
+            raise
 
     def close(self) -> None:
         """Fold the log into the database and let go. What was committed is safe whatever happens here."""

@@ -104,6 +104,14 @@ class S3Store:
         labels = {name.lower(): value for name, value in answer.get("Metadata", {}).items()}
         return Stored(size, labels.get("sha256"))
 
+    def modified(self, key: str) -> float | None:
+        """See `ports.Store`."""
+        try:
+            with faults(key, missing=ABSENT_TO_HEAD):
+                return self._client(key).head_object(**self._place(key))["LastModified"].timestamp()
+        except NotFound:
+            return None
+
     def list(self, prefix: str, *, after: str = "", limit: int = 1000) -> list[str]:
         found: list[str] = []
         asked: dict[str, Any] = {"Bucket": self.bucket, "Prefix": self._prefix + prefix}

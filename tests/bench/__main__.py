@@ -10,7 +10,20 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from tests.bench import appends, assets, bringing, doors, hosting, landing, machine, rendering, roundtrips, scale, start
+from tests.bench import (
+    appends,
+    assets,
+    bringing,
+    doors,
+    hosting,
+    indexing,
+    landing,
+    machine,
+    rendering,
+    roundtrips,
+    scale,
+    start,
+)
 from tests.bench.figures import FULL, QUICK, Figure, Size, table
 from tests.radosgw import NotInstalled
 
@@ -26,6 +39,7 @@ GROUPS: Mapping[str, Group] = {
     "bringing": bringing.measure,
     "assets": assets.measure,
     "hosting": hosting.measure,
+    "index": indexing.measure,
 }
 FIGURES = Path(__file__).with_name("FIGURES.md")
 MARK = "<!-- Everything below is written by `python -m tests.bench --write`. -->\n"

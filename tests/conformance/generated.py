@@ -127,6 +127,7 @@ def _refusing_steps() -> dict[str, list[Step]]:
             for text, kind in REFUSED
         ],
         "artifact/versions": _errors("artifact/versions", lambda text: {"path": text}, REFUSED),
+        "artifact/lineage": _errors("artifact/lineage", lambda text: {"path": text, "direction": "up"}, REFUSED),
         "assets/pull": _errors("assets/pull", lambda text: {"path": text}, REFUSED),
         "timeline/blocks": _errors("timeline/blocks", lambda text: {"path": text}, REFUSED),
         "artifact/search": _errors(

@@ -70,7 +70,7 @@ def test_a_long_listing_comes_whole() -> None:
             artifacts, following = pages[params.get("cursor")]
             return {"artifacts": artifacts, "next_cursor": following}
 
-    assert list(listing._all_artifacts(Pages(), {"kind": "file"})) == ["a", "b", "c"]  # type: ignore[arg-type]
+    assert list(listing.all_artifacts(Pages(), {"kind": "file"})) == ["a", "b", "c"]  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("path", ["fi:turn_1.files/a.txt", "turn_1/files/a.txt"])
@@ -319,3 +319,12 @@ def test_the_demo_shows_the_main_job_and_leaves_nothing(
     ):
         assert shown in told
     assert list(tmp_path.iterdir()) == []
+
+
+def test_status_says_how_the_index_is_and_who_writes(workspace: Workspace, run: Run) -> None:
+    run(workspace, "sync")
+    code, out, _ = run(workspace, "status")
+    lines = dict(line.split(None, 1) for line in out.split("\n\n")[0].splitlines())
+    assert code == 0
+    assert lines["index"] == "sqlite, ok"
+    assert lines["lease"] == "writer"

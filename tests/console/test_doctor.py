@@ -14,7 +14,9 @@ import pytest
 
 from sidecar.__main__ import main
 from sidecar.console import doctor
+from sidecar.stores.indexes import migrate
 from tests.daemon_process import Workspace, eventually
+from tests.postgres import Postgres
 from tests.radosgw import Radosgw
 
 pytestmark = pytest.mark.rule("cli.doctor-checks-the-surroundings")
@@ -86,6 +88,18 @@ def test_uids_that_are_let_in_are_named(place: Workspace, examine: Examine, monk
     ((state, detail),) = findings(examine(place)[1], "roles")
     assert state == "ok"
     assert "1234" in detail
+
+
+def test_whether_there_is_a_sandbox_is_tried(
+    place: Workspace, examine: Examine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for says, code in (("", 0), ("no namespaces", 1)):
+        program = tmp_path / "bwrap"
+        program.write_text(f"#!/bin/sh\necho '{says}' >&2\nexit {code}\n")
+        program.chmod(0o755)
+        monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+        ((state, detail),) = findings(examine(place)[1], "sandbox")
+        assert (state, says in detail) == ("warn" if code else "ok", True)
 
 
 def test_a_settings_file_that_is_not_read_says_why(place: Workspace, examine: Examine) -> None:
@@ -199,3 +213,46 @@ def test_a_store_that_hangs_is_left_behind(place: Workspace, examine: Examine, m
     code, told = examine(place, "--store", str(store))
     hanging.set()
     assert (code, findings(told, "store")) == (69, [("fail", f"{store}: timed_out: no answer within 0.05 seconds")])
+
+
+# The index --------------------------------------------------------------------------------------------------------
+
+
+def test_an_index_that_is_yet_to_be_made_is_not_made_by_a_look(place: Workspace, examine: Examine) -> None:
+    assert findings(examine(place)[1], "index") == [("ok", f"{place.state_dir}/index.db, made by the first daemon")]
+    assert not place.state_dir.exists()
+
+
+def test_an_index_that_is_made_is_known_by_its_engine(place: Workspace, examine: Examine) -> None:
+    file = place.folder / "i.db"
+    migrate(str(file))
+    ((state, detail),) = findings(examine(place, "--index", str(file))[1], "index")
+    assert state == "ok"
+    assert detail.startswith(f"{file} is SQLite 3.")
+    assert ", schema 0" in detail
+
+
+def test_postgresql_is_checked_and_its_password_not_shown(
+    place: Workspace, examine: Examine, postgres: Postgres, postgres_database: str
+) -> None:
+    code, told = examine(place, "--index", postgres_database)
+    ((state, detail),) = findings(told, "index")
+    assert (code, state) == (0, "warn")
+    assert "pgvector" in detail
+    assert "`artifact-sidecar index --migrate`" in detail
+    url = postgres.loopback_url("postgres", user="locked", password="wrong-secret")
+    code, told = examine(place, "--index", url)
+    assert code == 69
+    assert [state for state, _ in findings(told, "index")] == ["warn", "fail"]
+    assert "never written down" in findings(told, "index")[0][1]
+    assert "denied" in findings(told, "index")[1][1]
+    assert "wrong-secret" not in json.dumps(told)
+
+
+def test_a_file_that_is_no_index_is_a_failure(place: Workspace, examine: Examine) -> None:
+    file = place.folder / "i.db"
+    file.write_bytes(b"this is no database, whatever it is called" * 100)
+    code, told = examine(place, "--index", str(file))
+    ((state, detail),) = findings(told, "index")
+    assert (code, state) == (69, "fail")
+    assert "wrong_bytes" in detail

@@ -32,10 +32,13 @@ from sidecar.core.entries import (
     SourceSet,
     TurnBegun,
     TurnEnded,
+    TurnSaved,
+    Used,
     decode,
     encode,
 )
 from sidecar.core.inventory import FileFact, StatKey
+from sidecar.core.uses import How
 
 TEXT = st.text(st.characters(codec="utf-8"), max_size=12)
 TIME = st.floats(0, 1e11)
@@ -53,7 +56,7 @@ ENTRIES: dict[type[Any], st.SearchStrategy[Any]] = {
     FileGone: st.builds(FileGone, TEXT),
     TurnBegun: st.builds(TurnBegun, TEXT, TIME, TEXT),
     TurnEnded: st.builds(TurnEnded, TEXT, TIME, TEXT),
-    CallBegun: st.builds(CallBegun, TEXT, TEXT, TEXT, TIME),
+    CallBegun: st.builds(CallBegun, TEXT, TEXT, TEXT, TIME, st.booleans()),
     CallEnded: st.builds(CallEnded, TEXT, TIME),
     Noticed: st.builds(Noticed, OBJECT),
     FolderAdopted: st.builds(FolderAdopted, TEXT),
@@ -65,7 +68,11 @@ ENTRIES: dict[type[Any], st.SearchStrategy[Any]] = {
     HostingWaived: st.builds(HostingWaived, TEXT, TEXT, TEXT),
     BlocksHidden: st.builds(BlocksHidden, NUMBERS, TEXT),
     BlocksShown: st.builds(BlocksShown, NUMBERS),
+    Used: st.builds(Used, TEXT, st.lists(TEXT, max_size=4).map(tuple), st.sampled_from(get_args(How)), TEXT),
     Embedded: st.builds(Embedded, TEXT, TEXT, st.lists(st.floats(-1, 1), max_size=4).map(tuple)),
+    TurnSaved: st.builds(
+        TurnSaved, TEXT, st.integers(0, 2**40), st.integers(0, 2**40), st.lists(OBJECT, max_size=3).map(tuple)
+    ),
 }
 
 
@@ -98,6 +105,7 @@ def test_every_kind_has_a_name_of_its_own() -> None:
         BlocksHidden((1,), "a"),
         BlocksShown((1,)),
         Embedded("a", "b", (0.5,)),
+        TurnSaved("t", 1, 1, ()),
         TurnBegun("t", 0.0, ""),
         TurnEnded("t", 0.0, ""),
         CallBegun("c", "t", "tool", 0.0),
@@ -107,6 +115,7 @@ def test_every_kind_has_a_name_of_its_own() -> None:
         Promised("t/files/a", "tc_1", "internal"),
         Remembered({}),
         Answered("r", "", {}),
+        Used("c", ("fi:a",), "observed"),
     ]
     assert {type(entry) for entry in entries} == set(get_args(Entry))
     assert len({encode(entry).kind for entry in entries}) == len(entries)

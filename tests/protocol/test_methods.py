@@ -19,6 +19,7 @@ ASKED_BY = {
     "workspace/changes": "RWXE",
     "turn/begin": "R",
     "turn/end": "R",
+    "turn/feedback": "R",
     "call/begin": "R",
     "call/end": "R",
     "artifact/resolve": "RWXE",
@@ -31,6 +32,7 @@ ASKED_BY = {
     "artifact/patch": "RW",
     "artifact/hide": "R",
     "artifact/link": "RE",
+    "artifact/lineage": "RWXE",
     "artifact/search": "RWXE",
     "sources/merge": "RW",
     "sources/list": "RWXE",
@@ -46,11 +48,21 @@ ASKED_BY = {
     "timeline/plan_compaction": "R",
     "timeline/compact": "R",
     "timeline/flush": "R",
+    "conversation/save": "R",
+    "conversation/fetch": "RE",
+    "conversation/recent": "RE",
+    "conversation/search": "RE",
+    "conversation/reactions": "RE",
+    "context/fetch": "RX",
+    "context/bind": "R",
+    "context/map_slots": "R",
+    "context/show_artifacts": "RX",
 }
 LETTERS = {"R": "runtime", "W": "renderer", "X": "exec", "E": "editor"}
 CHANGING = {
     "turn/begin",
     "turn/end",
+    "turn/feedback",
     "call/begin",
     "call/end",
     "artifact/read",
@@ -61,6 +73,9 @@ CHANGING = {
     "assets/pull",
     "timeline/append",
     "timeline/compact",
+    "conversation/save",
+    "context/bind",
+    "context/map_slots",
 }
 LONG = {
     "turn/begin",

@@ -29,6 +29,8 @@ PLAIN: dict[str, Any] = {
     "count": 2,
     "limit": "files",
     "reason": "why",
+    "turn_id": "turn_1",
+    "reaction": "ok",
 }
 
 

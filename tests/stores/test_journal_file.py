@@ -69,15 +69,27 @@ def test_an_older_file_is_copied_then_migrated(tmp_path: Path) -> None:
     old = JournalFile.open(path)
     old.write([row(1)])
     old.close()
-    next_schema = Schema(2, SCHEMA.create, {1: ("UPDATE journal SET seq = seq + 10", "CREATE TABLE more(n INTEGER)")})
+    steps = ("UPDATE journal SET seq = seq + 10", "CREATE TABLE more(n INTEGER)")
+    next_schema = Schema(SCHEMA.number + 1, SCHEMA.create, {SCHEMA.number: steps})
     migrated = JournalFile.open(path, next_schema)
     assert migrated._connection.execute("SELECT seq FROM journal").fetchall() == [(11,)]
     migrated.close()
-    (copy,) = tmp_path.glob("journal.db.schema1-*")
+    (copy,) = tmp_path.glob(f"journal.db.schema{SCHEMA.number}-*")
     assert copy.stat().st_mode & 0o777 == 0o600
     kept = JournalFile.open(str(copy))
     assert scanned(kept) == [row(1)]
     kept.close()
+
+
+@pytest.mark.rule("journal.schema-has-a-number")
+def test_a_journal_of_the_first_schema_is_read_as_it_is(tmp_path: Path) -> None:
+    path = str(tmp_path / "journal.db")
+    old = JournalFile.open(path, Schema(1, SCHEMA.create, {}))
+    old.write([row(1)])
+    old.close()
+    now = JournalFile.open(path)
+    assert scanned(now) == [row(1)]
+    now.close()
 
 
 def test_a_migration_that_fails_leaves_the_old_file(tmp_path: Path) -> None:
@@ -85,7 +97,8 @@ def test_a_migration_that_fails_leaves_the_old_file(tmp_path: Path) -> None:
     old = JournalFile.open(path)
     old.write([row(1)])
     old.close()
-    broken = Schema(2, SCHEMA.create, {1: ("UPDATE journal SET seq = 10", "no SQL at all")})
+    steps = ("UPDATE journal SET seq = 10", "no SQL at all")
+    broken = Schema(SCHEMA.number + 1, SCHEMA.create, {SCHEMA.number: steps})
     with pytest.raises(JournalUnavailable):
         JournalFile.open(path, broken)
     same = JournalFile.open(path)
@@ -110,3 +123,22 @@ def test_a_name_is_never_given_twice(tmp_path: Path) -> None:
         Path(name).touch()
         names.add(name)
     assert len(names) == 3
+
+
+@pytest.mark.rule("cli.erase-forgets-a-turn-or-conversation")
+def test_what_is_rewritten_leaves_no_trace_in_any_file(file: JournalFile, tmp_path: Path) -> None:
+    secret = b"a secret that is long enough to lie on many pages " * 4000
+    file.write([row(1), row(2, body=secret), row(3, body=secret[:60]), row(4)])
+    file.rewrite([row(2, body=b"{}"), row(5)], [3])
+    assert scanned(file) == [row(1), row(2), row(4), row(5)]
+    file.rewrite([row(2, body=b"{}"), row(5)], [3])  # as after a kill
+    assert scanned(file) == [row(1), row(2), row(4), row(5)]
+    for name in ("journal.db", "journal.db-wal"):
+        assert b"a secret" not in (tmp_path / name).read_bytes()
+
+
+def test_a_rewrite_that_cannot_be_leaves_all_as_it_was(file: JournalFile) -> None:
+    file.write([row(1), row(2)])
+    with pytest.raises(sqlite3.Error):
+        file.rewrite([row(1, body=b"other"), Row(3, "k", b"", b"", object())], [2])  # type: ignore[arg-type]
+    assert scanned(file) == [row(1), row(2)]

@@ -89,6 +89,17 @@ def test_what_is_put_comes_back(store: Store, size: int) -> None:
     assert (head.size, head.sha256 in (None, sha(body)), leftovers(store)) == (size, True, [])
 
 
+def test_it_is_known_when_it_was_put(store: Store) -> None:
+    assert store.modified("a") is None
+    put(store, "a", b"one")
+    put(store, "b", b"two")
+    first, second = store.modified("a"), store.modified("b")
+    assert first is not None
+    assert second is not None
+    assert second - first < 600  # by one clock, in seconds
+    assert first > 1_700_000_000
+
+
 def test_it_comes_back_from_the_middle(store: Store) -> None:
     body = os.urandom(2 * MIB + 5)
     put(store, "a", body)

@@ -13,7 +13,20 @@ from tests.tidy.tree import PROJECT, imported, python_files, relative
 LIGHT = tuple(
     f"sidecar/server/{name}.py" for name in ("bridge", "doorway", "upward", "session", "envelopes", "framing")
 )
-HEAVY = {"pygls", "lsprotocol", "pydantic", "pydantic_settings", "watchfiles", "orjson", "boto3", "rich", "asyncio"}
+HEAVY = {
+    "pygls",
+    "lsprotocol",
+    "pydantic",
+    "pydantic_settings",
+    "watchfiles",
+    "orjson",
+    "boto3",
+    "rich",
+    "asyncio",
+    "apsw",
+    "numpy",
+    "psycopg",
+}
 OURS = {"sidecar", "protocol", "artifact_client"}
 
 

@@ -16,7 +16,10 @@ from sidecar.server.methods import (
     call,
     citations,
     contents,
+    context,
+    conversation,
     fetching,
+    lineage,
     linking,
     rendering,
     sources,
@@ -26,6 +29,7 @@ from sidecar.server.methods import (
     writing,
 )
 from sidecar.server.methods.changing import one_meaning
+from sidecar.server.methods.gate import gated
 from sidecar.services import Services
 
 METHODS: dict[str, Callable[..., Any]] = {
@@ -34,6 +38,7 @@ METHODS: dict[str, Callable[..., Any]] = {
     "workspace/changes": workspace.changes,
     "turn/begin": turn.begin,
     "turn/end": turn.end,
+    "turn/feedback": conversation.feedback,
     "call/begin": call.begin,
     "call/end": call.end,
     "artifact/resolve": artifact.resolve,
@@ -47,6 +52,7 @@ METHODS: dict[str, Callable[..., Any]] = {
     "artifact/patch": writing.patch,
     "artifact/hide": writing.hide,
     "artifact/link": linking.link,
+    "artifact/lineage": lineage.lineage,
     "sources/merge": sources.merge,
     "sources/list": sources.list_sources,
     "sources/render": sources.render,
@@ -61,9 +67,18 @@ METHODS: dict[str, Callable[..., Any]] = {
     "timeline/plan_compaction": rendering.plan_compaction,
     "timeline/compact": rendering.compact,
     "timeline/flush": timeline.flush,
+    "conversation/save": conversation.save,
+    "conversation/fetch": conversation.fetch,
+    "conversation/recent": conversation.recent,
+    "conversation/search": conversation.search,
+    "conversation/reactions": conversation.reactions,
+    "context/fetch": context.fetch,
+    "context/bind": context.bind,
+    "context/map_slots": context.map_slots,
+    "context/show_artifacts": context.show_artifacts,
 }
 
 
 def handlers(services: Services) -> dict[str, Callable[..., Any]]:
     """The table with the services put in."""
-    return {method: partial(one_meaning(handler), services) for method, handler in METHODS.items()}
+    return {method: partial(gated(method, one_meaning(handler)), services) for method, handler in METHODS.items()}

@@ -12,10 +12,11 @@ from sidecar.core.artifacts import describe_versions
 from sidecar.core.blocks import iso
 from sidecar.core.errors import NotFound, Refusal, UnsafePath
 from sidecar.core.notices import Notice, for_selector, notice
-from sidecar.core.paths import FilePath, Path, PoolPath, parse, parse_physical
+from sidecar.core.paths import FilePath, Path, PoolPath, parse_physical
 from sidecar.searching import query
 from sidecar.searching import search as look_through
 from sidecar.server.caller import Caller
+from sidecar.server.methods.aliases import parse_asked, spelled
 from sidecar.server.methods.seeing import may_see, rows_for, sees_block, sees_fresh, sees_path
 from sidecar.services import Services
 
@@ -47,9 +48,9 @@ def _resolve_some(
 ) -> tuple[list[Answer], list[tuple[int, FilePath]]]:
     results: list[Answer] = []
     unknown: list[tuple[int, FilePath]] = []
-    for at, text in enumerate(paths):
+    for at, text in enumerate(spelled(services, text) for text in paths):
         try:
-            path = parse(text)
+            path = parse_asked(services, text)
         except Refusal as refusal:
             results.append(_not_found(text, refusal.kind))
             continue
@@ -167,7 +168,7 @@ def _fits(record: Answer, params: ListParams) -> bool:
 
 
 async def versions(services: Services, caller: Caller, params: VersionsParams) -> Answer:
-    path = parse(params.path)
+    path = parse_asked(services, params.path)
     if isinstance(path, FilePath):
         if services.workspace.artifact(path) is None and path.logical is not None:
             await services.reader.unregistered(path)
@@ -178,7 +179,7 @@ async def versions(services: Services, caller: Caller, params: VersionsParams) -
         sees = partial(sees_block, caller.role, services.workspace)
         rows = _timed(services.workspace.timeline.versions(path.logical, sees))
     if not rows:
-        raise NotFound(params.path, "nothing was told or seen there")
+        raise NotFound(spelled(services, params.path), "nothing was told or seen there")
     return {"versions": rows}
 
 

@@ -10,15 +10,17 @@ from protocol.requests.assets import PullParams
 from sidecar.calls import told
 from sidecar.core.assets import notices_for
 from sidecar.core.entries import Entry, SourceSet
-from sidecar.core.errors import BadPath, JournalUnavailable, NotFound, NotPermitted, StoreUnavailable, UnknownTurn
+from sidecar.core.errors import BadPath, JournalUnavailable, NotFound, StoreUnavailable, UnknownTurn
 from sidecar.core.errors import UnsafePath as Unsafe
 from sidecar.core.notices import Notice
-from sidecar.core.paths import FilePath, parse
+from sidecar.core.paths import FilePath
 from sidecar.core.told_blocks import notice_block
 from sidecar.pulling import Brought, Hole, Pulled
 from sidecar.rehost import Missing
 from sidecar.server.caller import Caller
+from sidecar.server.methods.aliases import parse_asked, spelled
 from sidecar.server.methods.changing import answered_before, stage_answer
+from sidecar.server.methods.lineage import note_use, require_open_call, require_own_call
 from sidecar.server.methods.seeing import rows_for, sees_path
 from sidecar.services import Services
 
@@ -41,11 +43,11 @@ class Eyes:
 
 async def pull(services: Services, caller: Caller, params: PullParams) -> Answer:
     """A success even with holes. With a call's id the notices are told to the timeline, once per call and code."""
-    if params.tool_call_id is not None and caller.role != "runtime":
-        raise NotPermitted("tool_call_id", "this connection is bound to no call")
+    require_own_call(caller, params.tool_call_id)
     before = await answered_before(services.workspace, caller, params)
     if before is not None:
         return before
+    require_open_call(services, caller, params.tool_call_id)
     turn = _turn_of(services, params)
     pulled = await _pulled(services, caller, params)
     notices = _notices(services, params, pulled)
@@ -55,6 +57,7 @@ async def pull(services: Services, caller: Caller, params: PullParams) -> Answer
         return before  # the same request came twice, and the other one was faster
     joining = services.puller.joining(pulled)
     answer = _answer(services, params, pulled, notices, joining)
+    note_use(services, caller, params.tool_call_id, (path for path, _ in pulled.lock))
     entries: list[Entry] = [*joining, *_blocks(params.tool_call_id, turn, notices, noted)]
     if entries or params.request_id is not None:
         try:
@@ -70,17 +73,17 @@ async def _pulled(services: Services, caller: Caller, params: PullParams) -> Pul
     eyes, mime = Eyes(services, caller), params.mime or ""
     if params.path is None:
         return await services.puller.text(params.content or "", mime, eyes, progress.report)
-    path = parse(params.path)
+    asked, path = spelled(services, params.path), parse_asked(services, params.path)
     if not isinstance(path, FilePath):
-        raise BadPath(params.path, "a page is a file: give fi:<turn>.files/<name> or <turn>/files/<name>")
+        raise BadPath(asked, "a page is a file: give fi:<turn>.files/<name> or <turn>/files/<name>")
     pulled = await services.puller.file(path, mime, eyes, progress.report)
     match pulled:
         case Missing("store_unavailable", fault):
-            raise StoreUnavailable(params.path, "the page is only in the store", fault=fault or "unreachable")
+            raise StoreUnavailable(asked, "the page is only in the store", fault=fault or "unreachable")
         case Missing("unsafe_path"):
-            raise Unsafe(params.path, "this is no regular file below OUT_DIR")
+            raise Unsafe(asked, "this is no regular file below OUT_DIR")
         case Missing(reason):
-            raise NotFound(params.path, f"there is no such page ({reason})")
+            raise NotFound(asked, f"there is no such page ({reason})")
         case _:
             return pulled
 

@@ -7,19 +7,31 @@ from typing import Any
 from protocol.requests.call import CallBeginParams, CallEndParams, Expected
 from sidecar.calls import Outcome
 from sidecar.server.caller import Caller
-from sidecar.server.methods.changing import answered_before, change, remembered
+from sidecar.server.methods.changing import Decided, answered_before, change, remembered
 from sidecar.services import Services
 
 
 async def begin(services: Services, caller: Caller, params: CallBeginParams) -> dict[str, Any]:
-    return await change(
-        services.workspace,
-        caller,
-        params,
-        lambda: services.calls.begin(
-            params.tool_call_id, tool_id=params.tool_id, params=params.params, turn_id=params.turn_id
-        ),
-    )
+    """Open a call, and bind a connection to it where one is named."""
+    call_id = params.tool_call_id
+    if params.channel is not None:
+        await services.channels.arrival(params.channel)
+
+    def decide() -> Decided:
+        channel = services.channels.free(params.channel) if params.channel is not None else None
+        entries, result = services.calls.begin(
+            call_id,
+            tool_id=params.tool_id,
+            params=params.params,
+            turn_id=params.turn_id,
+            watched=channel is not None,
+        )
+        named = services.lineage.in_params(call_id, params.params)
+        if channel is not None:
+            channel.call = call_id
+        return [*entries, *named], {**result, "revision": result["revision"] + len(named)}
+
+    return await change(services.workspace, caller, params, decide)
 
 
 async def end(services: Services, caller: Caller, params: CallEndParams) -> dict[str, Any]:

@@ -16,14 +16,16 @@ from sidecar.core import limits
 from sidecar.core.blocks import FLAGS, HIDDEN, TYPE, Defaults, tell
 from sidecar.core.counting import binary_tokens, count_tokens, packed_size
 from sidecar.core.entries import BlocksShown, BlockTold, Entry
-from sidecar.core.errors import NotPermitted, Refusal, UnknownTurn
+from sidecar.core.errors import Refusal, UnknownTurn
 from sidecar.core.hosting import CUT_FOR, Verbatim, without
 from sidecar.core.notices import Notice, for_selector, notice
-from sidecar.core.paths import FilePath, Path, PoolPath, parse
+from sidecar.core.paths import FilePath, Path, PoolPath
 from sidecar.reading import Content, Window
 from sidecar.rehost import Missing
 from sidecar.server.caller import Caller
+from sidecar.server.methods.aliases import parse_asked, spelled
 from sidecar.server.methods.changing import answered_before, stage_answer
+from sidecar.server.methods.lineage import note_use, require_open_call, require_own_call
 from sidecar.server.methods.seeing import blocks_for, rows_for, sees_logical, sees_path
 from sidecar.services import Services
 from sidecar.within import about, audience
@@ -42,13 +44,14 @@ class _Found:
 
 async def read(services: Services, caller: Caller, params: ReadParams) -> Answer:
     """A status of every path first, then the blocks. With a call's id the blocks are told to the timeline."""
-    if params.tool_call_id is not None and caller.role != "runtime":
-        raise NotPermitted("tool_call_id", "this connection is bound to no call")
+    require_own_call(caller, params.tool_call_id)
     changing = params.tool_call_id is not None  # a plain read changes nothing, and nothing of it is remembered
     before = await answered_before(services.workspace, caller, params) if changing else None
     if before is not None:
         return before
-    items = params.items or [ReadItem(path=text) for text in params.paths or ()]
+    require_open_call(services, caller, params.tool_call_id)
+    asked = params.items or [ReadItem(path=text) for text in params.paths or ()]
+    items = [item.model_copy(update={"path": spelled(services, item.path)}) for item in asked]
     found: list[_Found] = []
     room = limits.READ_BYTES
     for item in items:
@@ -64,20 +67,23 @@ async def read(services: Services, caller: Caller, params: ReadParams) -> Answer
         "missing": missing,
     }
     blocks = [] if params.stats_only else [block for one in found for block in one.blocks]
+    if not params.stats_only:
+        read_ones = (one.status["path"] for one in found if "missing" not in one.status)
+        note_use(services, caller, params.tool_call_id, read_ones)
     answer = {"status": status, "blocks": blocks, "notices": notices}
     if not changing:
         return answer
     before = await answered_before(services.workspace, caller, params)
     if before is not None:
         return before  # the same request came twice, and the other one was faster
-    entries = _shown_again(services, params, status, blocks, notices)
+    entries = _shown_again(services, caller.role, params, status, blocks, notices)
     await stage_answer(services.workspace, caller, params, entries, answer)
     return answer
 
 
 async def _read_one(services: Services, caller: Caller, item: ReadItem, params: ReadParams, room: int) -> _Found:
     try:
-        path = parse(item.path)
+        path = parse_asked(services, item.path)
         if isinstance(path, FilePath):
             return await _read_file(services, caller, item, path, params, room)
         if isinstance(path, PoolPath):
@@ -108,7 +114,7 @@ async def _read_file(
         status["lines"] = content.lines
     if _is_visible(services, path, content):
         status["status"] = "exists_in_visible_context"
-        if params.tool_call_id is not None:
+        if params.tool_call_id is not None and caller.role != "exec":
             return _Found(status)  # the agent has it already; a second copy would only cost tokens
     return _Found(status, _file_blocks(services, path, content))
 
@@ -200,7 +206,7 @@ async def _read_told(
     status: Answer = {"path": item.path, "tokens": tokens}
     if services.workspace.timeline.in_view(logical) and not _hidden_at(services, [logical]):
         status["status"] = "exists_in_visible_context"
-        if params.tool_call_id is not None:
+        if params.tool_call_id is not None and caller.role != "exec":
             return _Found(status)
     return _Found(status, [_cut_text(block, params.max_bytes if room > 0 else 0) for block in blocks])
 
@@ -266,12 +272,17 @@ async def _read_pool(
 
 
 def _shown_again(
-    services: Services, params: ReadParams, status: Answer, blocks: Sequence[Answer], notices: Sequence[Notice]
+    services: Services,
+    role: str,
+    params: ReadParams,
+    status: Answer,
+    blocks: Sequence[Answer],
+    notices: Sequence[Notice],
 ) -> list[Entry]:
     """What a read with a call's id tells the timeline: its status, what it showed, and what to note.
 
     These copies make no versions. What was hidden at the paths is shown again where it stands; an agent's thinking,
-    which was never to be shown, is not.
+    which was never to be shown, is not. What a program reads is no news to the agent: only its notices are told.
     """
     workspace = services.workspace
     call = params.tool_call_id or ""
@@ -281,13 +292,16 @@ def _shown_again(
         raise UnknownTurn("tool_call_id", "begin a turn first")
     named = [item.path for item in params.items or ()] or list(params.paths or ())
     guard = _guard(services, named)
-    told = [_result_block(f"tc:{turn}.{call}.result", status, call, guard)]
-    told += [{**block, "turn_id": turn, "meta": _as_a_copy(block.get("meta") or {}, call)} for block in blocks]
+    told: list[Answer] = []
+    if role != "exec":
+        told = [_result_block(f"tc:{turn}.{call}.result", status, call, guard)]
+        told += [{**block, "turn_id": turn, "meta": _as_a_copy(block.get("meta") or {}, call)} for block in blocks]
     at = f"tc:{turn}.{call}.notice"
     told += [{**_result_block(at, said, call, guard), "type": "react.notice"} for said in notices]
     defaults = Defaults(turn, time.time())
     entries: list[Entry] = [BlockTold(tell(block, defaults)) for block in told]
-    hidden = _hidden_at(services, dict.fromkeys(str(block.get("path") or "") for block in blocks))
+    paths = dict.fromkeys(str(block.get("path") or "") for block in blocks) if role != "exec" else ()
+    hidden = _hidden_at(services, paths)
     return [*entries, BlocksShown(hidden)] if hidden else entries
 
 
@@ -328,11 +342,14 @@ def _result_block(path: str, said: Answer, call: str, guard: Answer) -> Answer:
 
 
 async def rehost(services: Services, caller: Caller, params: RehostParams) -> Answer:
-    return {**await bring_back(services, caller, params.paths), "notices": []}
+    brought = await bring_back(services, caller, params.paths)
+    note_use(services, caller, None, (one["path"] for one in brought["rehosted"]))
+    return {**brought, "notices": []}
 
 
 async def bring_back(services: Services, caller: Caller, paths: Sequence[str]) -> Answer:
     """As many side by side as the rehoster allows; `rehosted` and `missing` are in request order."""
+    paths = [spelled(services, text) for text in paths]
     progress = caller.progress("Bringing files back")
     done = 0
 
@@ -356,7 +373,7 @@ async def bring_back(services: Services, caller: Caller, paths: Sequence[str]) -
 
 async def _rehost_one(services: Services, caller: Caller, text: str) -> Answer | Missing:
     try:
-        path = parse(text)
+        path = parse_asked(services, text)
     except Refusal as refusal:
         return Missing("unsafe_path" if refusal.kind == "unsafe_path" else "bad_path")
     if not isinstance(path, FilePath):

@@ -9,10 +9,12 @@ from sidecar.core import limits
 from sidecar.core.errors import Refusal
 from sidecar.core.hosting import Verbatim
 from sidecar.core.notices import for_selector
-from sidecar.core.paths import FilePath, Path, PoolPath, parse
+from sidecar.core.paths import FilePath, Path, PoolPath
 from sidecar.reading import Window
 from sidecar.rehost import Missing
 from sidecar.server.caller import Caller
+from sidecar.server.methods.aliases import parse_asked, spelled
+from sidecar.server.methods.lineage import note_use
 from sidecar.server.methods.seeing import blocks_for, rows_for, sees_logical, sees_path
 from sidecar.services import Services
 
@@ -21,24 +23,30 @@ Answer = dict[str, Any]
 
 def fetch(services: Services, caller: Caller, params: FetchParams) -> Any:
     """`fetch_ctx`: rows for a `so:` path, the content for any other; what is wrong is told in `err`."""
+    text = spelled(services, params.path)
     try:
-        path = parse(params.path)
+        path = parse_asked(services, text)
     except Refusal as refusal:
-        return _error(refusal.kind, refusal.hint or str(refusal), params.path)
+        return _error(refusal.kind, refusal.hint or str(refusal), text)
     if isinstance(path, PoolPath):
+        note_use(services, caller, None, [params.path])
         return _fetch_rows(services, caller, path)
-    return _fetch_content(services, caller, path, params.path)
+    return _fetch_content(services, caller, path, text)
 
 
 async def _fetch_content(services: Services, caller: Caller, path: Path, text: str) -> Answer:
     try:
         if isinstance(path, FilePath):
-            return await _fetch_file(services, caller, path, text)
-        return await _fetch_told(services, caller, path, text)
+            answer = await _fetch_file(services, caller, path, text)
+        else:
+            answer = await _fetch_told(services, caller, path, text)
     except Refusal as refusal:
         if refusal.kind in ("bad_path", "unsafe_path", "not_found", "store_unavailable"):
             return _error(refusal.kind, refusal.hint or str(refusal), text)
         raise
+    if answer["err"] is None:
+        note_use(services, caller, None, [text])
+    return answer
 
 
 def _fetch_rows(services: Services, caller: Caller, path: PoolPath) -> Answer:

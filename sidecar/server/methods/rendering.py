@@ -6,6 +6,8 @@ from functools import partial
 from typing import Any
 
 from protocol.requests.rendering import AnnounceParams, CompactParams, PlanParams, RenderParams
+from sidecar.core import limits
+from sidecar.core.notices import pending
 from sidecar.pages import Sight
 from sidecar.rendering import Asked, Part
 from sidecar.server.caller import Caller
@@ -35,7 +37,10 @@ async def compact(services: Services, caller: Caller, params: CompactParams) -> 
         if before is not None:
             return before
         decided = await services.compacting.decide(params.cut, params.summary, params.embedding)
-        return await change(services.workspace, caller, params, lambda: decided)
+        result = {**await change(services.workspace, caller, params, lambda: decided)}
+    if not await services.saver.compacted(seconds=limits.SAVING_WAIT):
+        result["notices"] = [*result["notices"], pending(services.saver.reason)]
+    return result
 
 
 def _sight(services: Services, caller: Caller) -> Sight:

@@ -14,7 +14,8 @@ from protocol.base import NoParams
 from protocol.requests.timeline import AppendParams, BlocksParams
 from sidecar.core import limits
 from sidecar.core.blocks import FLAGS, HOSTING, HOSTING_FIELDS, PATH, SUMMARY, TYPE, Defaults, Told, tell
-from sidecar.core.entries import BlockTold
+from sidecar.core.context_blocks import TYPES, completed
+from sidecar.core.entries import BlockTold, Entry
 from sidecar.core.errors import NotFound, StoreUnavailable, UnknownTurn
 from sidecar.core.paths import parse
 from sidecar.core.standing import as_it_stands, changes_since
@@ -42,8 +43,8 @@ async def append(services: Services, caller: Caller, params: AppendParams) -> di
         blocks = [
             {"index": first + at, **({"path": one.head[PATH]} if one.head[PATH] else {})} for at, one in enumerate(told)
         ]
-        revision = workspace.next_revision + len(told) - 1
-        return [BlockTold(one) for one in told], {"revision": revision, "blocks": blocks}
+        entries: list[Entry] = [*map(BlockTold, told), *services.lineage.declared(told)]
+        return entries, {"revision": workspace.next_revision + len(entries) - 1, "blocks": blocks}
 
     return await change(workspace, caller, params, decide)
 
@@ -54,8 +55,12 @@ async def _tell_all(blocks: Sequence[Any], defaults: Defaults) -> list[Told]:
     for at in range(0, len(blocks), BLOCKS_AT_ONCE):
         if at:
             await asyncio.sleep(0)
-        told += [tell(block, defaults) for block in blocks[at : at + BLOCKS_AT_ONCE]]
+        told += [tell(_completed(block, defaults), defaults) for block in blocks[at : at + BLOCKS_AT_ONCE]]
     return told
+
+
+def _completed(block: Any, defaults: Defaults) -> Any:
+    return completed(block, defaults.turn_id) if block["type"] in TYPES else block
 
 
 async def blocks(services: Services, caller: Caller, params: BlocksParams) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from sidecar.attaching import Attachment
 from sidecar.core import limits
 from sidecar.core.blocks import moment_of
 from sidecar.core.errors import Refusal
-from sidecar.core.notices import notice
+from sidecar.core.notices import notice, pending
 from sidecar.pacing import to_its_end
 from sidecar.server.caller import Caller
 from sidecar.server.methods.changing import answered_before, fingerprint, stage_answer
@@ -62,16 +62,19 @@ async def _begun(
         await stage_answer(workspace, caller, params, entries, result)
         if entries:
             laid.keep()
+    if entries:
+        await services.mirror.renew(one["physical_path"] for one in result["attachments"])
     return result
 
 
 async def end(services: Services, caller: Caller, params: TurnEndParams) -> dict[str, Any]:
     """What is still to be hosted is waited for a little; the turn has ended in any case.
 
-    What that came to is told in notices, and is no part of the answer that a repeated request gets.
+    What that came to is told in notices, and is no part of the answer that a repeated request gets; what is saved by
+    then is.
     """
     workspace, turns = services.workspace, services.turns
-    before = await answered_before(workspace, caller, params)
+    before = await _ended_before(services, caller, params)
     if before is not None:
         return before
     said = params.completion
@@ -86,7 +89,7 @@ async def end(services: Services, caller: Caller, params: TurnEndParams) -> dict
     unfinished = await turns.look(ending.turn_id)
     used = await turns.sources_used(ending)
     await services.calls.files_have_arrived()
-    before = await answered_before(workspace, caller, params)
+    before = await _ended_before(services, caller, params)
     if before is not None:
         return before
     entries, result = turns.end(ending, unfinished, used)
@@ -97,6 +100,10 @@ async def end(services: Services, caller: Caller, params: TurnEndParams) -> dict
         paths = sorted({path for path, _ in workspace.hosting})[:PATHS_TOLD]
         why = {"reason": services.hosting.fault} if services.hosting.fault else {}
         result["notices"].append(notice("hosting_pending", paths=paths, **why))
+    progress.report("saving it", 75)
+    result["saved"], is_pending = await services.saver.end(ending.turn_id, seconds=limits.SAVING_WAIT)
+    if is_pending:
+        result["notices"].append(pending(services.saver.reason))
     try:
         await services.views.flush()
     except (OSError, Refusal) as fault:
@@ -104,6 +111,16 @@ async def end(services: Services, caller: Caller, params: TurnEndParams) -> dict
         result["notices"].append(notice("view_not_written", reason=str(fault)))
     progress.end()
     return result
+
+
+async def _ended_before(services: Services, caller: Caller, params: TurnEndParams) -> dict[str, Any] | None:
+    """What the same request was answered with, and what is saved by now."""
+    before = await answered_before(services.workspace, caller, params)
+    if before is None:
+        return None
+    saved, is_pending = await services.saver.end(params.turn_id, seconds=limits.SAVING_WAIT)
+    notices = [pending(services.saver.reason)] if is_pending else []
+    return {**before, "saved": saved, "notices": [*before["notices"], *notices]}
 
 
 PATHS_TOLD = 1000

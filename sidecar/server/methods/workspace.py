@@ -28,6 +28,7 @@ def status(services: Services, _: Caller, __: NoParams) -> dict[str, Any]:
         },
         "watcher": {**services.watch_state(), "over_limit": services.looker.over_limit},
         "store": services.hosting.state(),
+        "conversation_store": _conversation_store(services),
         "clients": services.clients(),
         "uptime_seconds": services.uptime(),
     }
@@ -36,6 +37,13 @@ def status(services: Services, _: Caller, __: NoParams) -> dict[str, Any]:
     if workspace.durable_turn_id:
         answer["turn_id"] = workspace.durable_turn_id
     return answer
+
+
+def _conversation_store(services: Services) -> dict[str, Any]:
+    standing, unsaved = services.lease.standing, services.saver.unsaved
+    answer: dict[str, Any] = {**services.archive.state(), **services.lease.status()}
+    answer |= {"change": standing.change, "next_block": standing.next_block}
+    return answer | ({"unsaved": unsaved} if unsaved else {})
 
 
 async def sync(services: Services, caller: Caller, params: SyncParams) -> dict[str, Any]:

@@ -6,17 +6,17 @@ from functools import partial
 from typing import Any
 
 from protocol.requests.writing import HideParams, PatchParams, WriteParams
-from sidecar.core.errors import NotPermitted
 from sidecar.patches import Wanted
 from sidecar.server.caller import Caller
 from sidecar.server.methods.changing import answered_before, remembered
+from sidecar.server.methods.lineage import require_own_call
 from sidecar.server.methods.seeing import sees_path
 from sidecar.services import Services
 from sidecar.writing import Writ, target_of
 
 
 async def write(services: Services, caller: Caller, params: WriteParams) -> dict[str, Any]:
-    _require_own_call(caller, params.tool_call_id)
+    require_own_call(caller, params.tool_call_id)
     before = await answered_before(services.workspace, caller, params)
     if before is not None:
         return before
@@ -41,7 +41,7 @@ async def write(services: Services, caller: Caller, params: WriteParams) -> dict
 
 
 async def patch(services: Services, caller: Caller, params: PatchParams) -> dict[str, Any]:
-    _require_own_call(caller, params.tool_call_id)
+    require_own_call(caller, params.tool_call_id)
     before = await answered_before(services.workspace, caller, params)
     if before is not None:
         return before
@@ -69,9 +69,3 @@ async def hide(services: Services, caller: Caller, params: HideParams) -> dict[s
         return await services.hiding.hide(
             params.paths, params.replacement, params.tool_call_id, partial(remembered, caller, params)
         )
-
-
-def _require_own_call(caller: Caller, call_id: str | None) -> None:
-    """A call is the runtime's to name; no other connection is bound to one (spec section 7)."""
-    if call_id is not None and caller.role != "runtime":
-        raise NotPermitted("tool_call_id", "this connection is bound to no call")

@@ -18,6 +18,7 @@ STATUS: dict[str, Any] = {
     "counts": {"turns": 1, "blocks": 2, "artifacts": 3, "sources": 4, "versions": 5},
     "watcher": {"state": "ok", "missed": 0, "over_limit": 0},
     "store": {"state": "unset", "kind": "none"},
+    "conversation_store": {"state": "ok", "kind": "sqlite", "lease": "writer", "change": 0, "next_block": 0},
     "clients": [{"role": "exec", "queued": 0}],
     "uptime_seconds": 1.5,
 }
@@ -45,6 +46,12 @@ def test_a_status_without_one_of_its_fields_does_not_fit(key: str) -> None:
 @pytest.mark.parametrize("state", ["ok", "degraded", "polling", "lost"])
 def test_a_watcher_may_be(state: str) -> None:
     StatusResult.model_validate(STATUS | {"watcher": {"state": state, "reason": "r", "missed": 1, "over_limit": 0}})
+
+
+@pytest.mark.parametrize("lease", ["writer", "reader", "diverged", "unknown"])
+def test_a_conversation_store_may_be(lease: str) -> None:
+    more = {"state": "unavailable", "reason": "unreachable", "held_by": "ann@here:out", "unsaved": 2}
+    StatusResult.model_validate(STATUS | {"conversation_store": STATUS["conversation_store"] | more | {"lease": lease}})
 
 
 def test_a_sync_says_only_when_it_was_truncated() -> None:

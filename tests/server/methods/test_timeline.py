@@ -109,6 +109,6 @@ async def test_the_same_request_id_appends_once(inside: Inside) -> None:
 
 async def test_flush_writes_the_view(inside: Inside) -> None:
     await inside.ask("timeline/append", {"blocks": [NOTE]})
-    assert await inside.ask("timeline/flush") == {"files": ["timeline.json"]}
+    assert await inside.ask("timeline/flush") == {"files": ["timeline.json", "context.json", "sources_pool.json"]}
     view = orjson.loads((inside.out / "timeline.json").read_bytes())
     assert (view["version"], len(view["blocks"]), view["turn_ids"]) == (1, 1, ["turn_1"])

@@ -66,6 +66,18 @@ async def test_another_conversation_is_refused(inside: Inside) -> None:
         await inside.ask("turn/begin", {"turn_id": "turn_2", "conversation": {"conversation_id": "c2"}})
 
 
+@pytest.mark.parametrize("part", ["conversation_id", "user_id", "user_type", "tenant", "project"])
+async def test_a_turn_that_named_nothing_has_opened_the_conversation_of_the_settings(inside: Inside, part: str) -> None:
+    await inside.ask("turn/begin", {"turn_id": "turn_1"})
+    await inside.ask("turn/end", {"turn_id": "turn_1"})
+    before = (await inside.ask("workspace/status"))["conversation"]
+    with pytest.raises(NotPermitted):
+        await inside.ask("turn/begin", {"turn_id": "turn_2", "conversation": {part: "another"}})
+    assert (await inside.ask("workspace/status"))["conversation"] == before
+    await inside.ask("turn/begin", {"turn_id": "turn_2", "conversation": {part: before[part], "title": "Hello"}})
+    assert (await inside.ask("workspace/status"))["conversation"] == {**before, "title": "Hello"}
+
+
 # Attachments
 
 PNG = base64.b64decode(
@@ -345,7 +357,8 @@ async def test_a_turn_ends_with_what_was_answered(inside: Inside) -> None:
     await inside.begin()
     inside.write("turn_1/files/a.txt", "one")
     ended = await inside.ask("turn/end", {"turn_id": "turn_1", "completion": {"text": "Done, see [[S:1]]."}})
-    assert ended == {"saved": [], "sources_used": [1], "notices": []}
+    assert [one["kind"] for one in ended.pop("saved")] == ["chat:assistant"], "without a store there are rows alone"
+    assert ended == {"sources_used": [1], "notices": []}
     (block,) = (await inside.ask("timeline/blocks", {"path": "ar:turn_1.assistant.completion"}))["blocks"]
     assert (block["text"], block["meta"]["sources_used"]) == ("Done, see [[S:1]].", [1])
     assert "turn_id" not in await inside.ask("workspace/status")

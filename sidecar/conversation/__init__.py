@@ -1,0 +1,1 @@
+"""What turns leave behind: saved to a store and an index, found again, rated, and resumed elsewhere (seed 004)."""

@@ -1,0 +1,167 @@
+"""Reactions to turns: kept as rows, and mirrored into the turn's log and its summary (spec section 10).
+
+A reaction is kept once its row stands; that is one transaction, whoever else reacts at that moment. The mirror is made
+of all rows and put in place only where the log's row is still as it was read; else it is made again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
+
+import orjson
+
+from sidecar.conversation.archive import Archive, Content
+from sidecar.core.conversation_kinds import REACTION, TURN_LOG, tags_of
+from sidecar.core.conversation_names import message_id
+from sidecar.core.errors import NotFound, StoreUnavailable, UnknownTurn
+from sidecar.core.feedback import Payload, Reaction, feedback_of, in_order, mirrored, summary_with
+from sidecar.core.index_rows import Commit, Filters, IndexRow, RowChanged, Written
+from sidecar.workspace import Workspace
+
+log = logging.getLogger(__name__)
+
+TRIES = 50  # at a mirror, each after another daemon was faster
+REST = 5.0
+
+
+class Feedback:
+    """Keeps reactions. `listeners` hear of each one that was kept here, with its row."""
+
+    def __init__(self, workspace: Workspace, archive: Archive) -> None:
+        self.listeners: list[Callable[[IndexRow], None]] = []
+        self._workspace = workspace
+        self._archive = archive
+        self._owed: set[str] = set()  # turns whose log does not tell of every reaction yet
+        self._stirred = asyncio.Event()
+        self._one_at_a_time = asyncio.Lock()
+
+    async def rate(self, reaction: Reaction, *, mark: str = "") -> dict[str, Any]:
+        """Keep a reaction; answers what was saved. The same `mark`, if there is one, means the same reaction.
+
+        Raises UnknownTurn, and StoreUnavailable when the index or the store does not answer: then nothing was kept.
+        """
+        workspace, archive = self._workspace, self._archive
+        if not workspace.has_turn(reaction.turn_id) and reaction.turn_id not in workspace.facts.get("turn_ids", ()):
+            raise UnknownTurn(reaction.turn_id, "no turn of this id is known")
+        said = orjson.dumps(reaction.record())
+        own = message_id(REACTION, self._moment(reaction, mark), mark=mark or secrets.token_hex(8))
+        content = Content(REACTION, reaction.turn_id, reaction.ts, said, said.decode(), own)
+        blob = await archive.put(content) if archive.stores else None
+        tags = tags_of(REACTION, reaction.turn_id, f"origin:{reaction.origin}")
+        row = archive.row(content, blob, tags=tags, origin=reaction.origin)
+        _, replaced = await archive.ask(archive.index.react, archive.scope, row, alone=reaction.origin == "user")
+        await archive.delete([one.key for one in replaced if one.key and one.key != row.key])
+        self._owed.add(reaction.turn_id)
+        await self._settle(reaction.turn_id)
+        for listener in self.listeners:
+            listener(row)
+        return _saved(row)
+
+    def _moment(self, reaction: Reaction, mark: str) -> float:
+        """The moment in a row's id. What is asked again is the same row, although it may be of another moment."""
+        turn = self._workspace.turns.durable.get(reaction.turn_id)
+        return (turn.began if turn is not None else 0.0) if mark else reaction.ts
+
+    async def reactions(self, turn_ids: Sequence[str]) -> list[IndexRow]:
+        """Every reaction to these turns, oldest first. Raises StoreUnavailable."""
+        archive = self._archive
+        filters = Filters(kinds=(REACTION,), turn_ids=tuple(turn_ids))
+        return in_order(await archive.ask(archive.index.rows, archive.scope, filters))
+
+    async def run(self) -> None:
+        """Mirror what could not be mirrored at once, until cancelled."""
+        with suppress(StoreUnavailable):
+            await self._find_owed()
+        while True:
+            await self._stirred.wait()
+            self._stirred.clear()
+            for turn_id in list(self._owed):
+                await self._settle(turn_id)
+            if self._owed:
+                await asyncio.sleep(REST)
+                self._stirred.set()
+
+    async def _find_owed(self) -> None:
+        """Turns that were rated when the store was away, or by a daemon that died before it had mirrored."""
+        archive = self._archive
+        rated: defaultdict[str, list[IndexRow]] = defaultdict(list)
+        for row in await archive.ask(archive.index.rows, archive.scope, Filters(kinds=(REACTION,))):
+            rated[row.turn_id].append(row)
+        if not rated:
+            return
+        filters = Filters(kinds=(TURN_LOG,), turn_ids=tuple(rated))
+        for logged in await archive.ask(archive.index.rows, archive.scope, filters):
+            feedbacks = [feedback_of(row) for row in in_order(rated[logged.turn_id])]
+            if summary_with(logged.text, feedbacks) != logged.text:
+                self._owed.add(logged.turn_id)
+                self._stirred.set()
+
+    async def _settle(self, turn_id: str) -> None:
+        """Mirror the reactions of a turn, unless somebody here did so meanwhile. An outage leaves it owed."""
+        async with self._one_at_a_time:
+            if turn_id not in self._owed:
+                return
+            self._owed.discard(turn_id)
+            try:
+                await self._mirror(turn_id)
+            except (StoreUnavailable, RowChanged) as fault:
+                log.warning("the feedback of a turn is not in its log yet: %s", fault)
+                self._owed.add(turn_id)
+                self._stirred.set()
+
+    async def _mirror(self, turn_id: str) -> None:
+        """Raises StoreUnavailable, and RowChanged when others were faster every time."""
+        for attempt in range(TRIES):
+            logged = await self._log_of(turn_id)
+            if logged is None:
+                return  # it is mirrored when the turn is saved
+            try:
+                await self._put(logged, [feedback_of(row) for row in await self.reactions([turn_id])])
+            except RowChanged:
+                if attempt == TRIES - 1:
+                    raise
+            else:
+                return
+            await asyncio.sleep(secrets.randbelow(20) * 0.001 * min(attempt, 10))
+
+    async def _put(self, logged: IndexRow, feedbacks: Sequence[Payload]) -> None:
+        """Put a mirrored log in place of this one. Raises RowChanged when it is not this one any more."""
+        archive = self._archive
+        row = replace(logged, text=summary_with(logged.text, feedbacks))
+        try:
+            payload = (await archive.get(logged)).get("payload") or {}
+        except NotFound:
+            log.warning("the log of turn %s has no blob; its row alone tells of the feedback", logged.turn_id)
+        else:
+            after = mirrored(payload, feedbacks)
+            if after == payload and row == logged:
+                return
+            said = await asyncio.to_thread(orjson.dumps, after)
+            blob = await archive.put(Content(TURN_LOG, row.turn_id, row.ts, said, row.text, row.message_id))
+            row = replace(row, key=blob.key, hosted_uri=blob.hosted_uri, rn=blob.rn)
+        commit = Commit(rows=(Written(row, expected=logged.change),))
+        is_stored = row.key != logged.key
+        try:
+            await archive.ask(archive.index.commit, archive.scope, commit)
+        except RowChanged:
+            await archive.delete([row.key] if is_stored else [])
+            raise  # whatever else it is, the row may name the new blob by now
+        await archive.delete([logged.key] if is_stored else [])
+
+    async def _log_of(self, turn_id: str) -> IndexRow | None:
+        archive = self._archive
+        filters = Filters(kinds=(TURN_LOG,), turn_ids=(turn_id,))
+        rows = await archive.ask(archive.index.rows, archive.scope, filters, limit=1)
+        return rows[0] if rows else None
+
+
+def _saved(row: IndexRow) -> dict[str, Any]:
+    saved = {"kind": row.kind, "message_id": row.message_id, "hosted_uri": row.hosted_uri}
+    return saved | ({"rn": row.rn} if row.rn else {})
