@@ -55,7 +55,7 @@ class Lease:
         self._scope: Scope | None = None  # of the lease that is held
         self._generation = 0  # the one we write in
         self._until = 0.0  # by `clock`: when the lease that is known ends
-        self._reason = ""  # why nobody could be asked
+        self._reason, self._about = "", "index"  # why nobody could be asked, and what is away
         self._over = False
         self._opened = False  # whether the index has been opened
         self._stirred = asyncio.Event()
@@ -113,7 +113,7 @@ class Lease:
         if self.state == "unknown":
             why = f": {self._reason}" if self._reason else ""
             hint = f"this conversation may go on elsewhere, and what was saved of it cannot be read{why}"
-            raise StoreUnavailable("conversation", hint, fault=self._archive.fault or "unreachable")
+            raise StoreUnavailable(self._about, hint, fault=self._archive.fault or "unreachable")
         conversation = self._archive.scope.conversation_id
         if self.state == "diverged":
             hint = "somebody else went on while this workspace had unsaved work; start with an empty --state-dir"
@@ -169,6 +169,7 @@ class Lease:
                 if self._reason != refusal.hint:
                     log.warning("nobody can say who writes the conversation: %s", refusal)
                 self._reason = refusal.hint
+                self._about = "index" if refusal.about == "index" else "conversation"
                 self._become("unknown")
             except (JournalUnavailable, ShuttingDown) as refusal:
                 log.warning("what others saved could not be taken in: %s", refusal)

@@ -258,7 +258,7 @@ async def test_an_index_that_does_not_answer_stops_nobody_but_who_knows_nothing(
     one.blind = True
     with pytest.raises(StoreUnavailable) as refused:
         one.require()
-    assert refused.value.about == "conversation"
+    assert refused.value.about == "index"
     index.away = False
     async with running(one):
         one._stirred.set()

@@ -74,4 +74,4 @@ async def test_who_does_not_know_changes_nothing(inside: Inside) -> None:
     inside.assembly.lease.blind = True
     with pytest.raises(StoreUnavailable) as refused:
         await inside.ask("timeline/append", APPEND)
-    assert refused.value.about == "conversation"
+    assert refused.value.about == "index"
