@@ -659,6 +659,9 @@ def test_the_layout_is_the_same_in_process_in_a_subprocess_and_in_the_sandbox(
         workspace, work = make_workspace().start(), tmp_path / f"work {way}"
         work.mkdir()
         workspace.write("turn_1/files/source.txt", "may,3\n")
+        looking = workspace.connect("runtime")
+        looking.call("workspace/sync")  # the program asks for it as soon as it runs
+        looking.close()
         if way == "in process":
             in_process(workspace, work, monkeypatch)
         else:
