@@ -122,11 +122,6 @@ _NAMING = (
 _NAMING_META = ("turn_id", "tool_call_id", "about", "visibility", "hidden")
 
 
-def artifact_block(turn_id: str, record: Mapping[str, Any]) -> dict[str, Any]:
-    """An artifact as a block to be told."""
-    return completed({"type": ARTIFACT, **record, "turn_id": turn_id}, turn_id)
-
-
 def slot_block(turn_id: str, name: str, value: Mapping[str, Any], **more: Any) -> dict[str, Any]:
     """A slot as a block to be told."""
     said = {key: item for key, item in more.items() if item not in (None, [], "")}

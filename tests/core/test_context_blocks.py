@@ -10,7 +10,6 @@ import pytest
 from sidecar.core.blocks import PATH, Defaults, tell
 from sidecar.core.context_blocks import (
     Place,
-    artifact_block,
     completed,
     event_block,
     file_named,
@@ -22,6 +21,11 @@ from sidecar.core.context_blocks import (
     without_contents,
 )
 from sidecar.core.errors import BadPath, TooLarge
+
+
+def artifact_block(turn_id: str, record: dict[str, Any]) -> dict[str, Any]:
+    """An artifact as a runtime tells it."""
+    return completed({"type": "context.artifact", **record, "turn_id": turn_id}, turn_id)
 
 
 @pytest.mark.rule("context.kinds-and-producers")

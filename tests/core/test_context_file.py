@@ -8,7 +8,7 @@ import orjson
 import pytest
 
 from sidecar.core.blocks import Defaults, tell
-from sidecar.core.context_blocks import artifact_block, event_block, slot_block
+from sidecar.core.context_blocks import completed, event_block, slot_block
 from sidecar.core.context_file import ToolIndex, TurnTold, as_timeline, current_turn, prior_turn, whole
 
 TS = "2026-01-01T00:00:00Z"
@@ -33,7 +33,7 @@ def turn(turn_id: str) -> TurnTold:
         completion={"type": "assistant.completion", "text": "so [[S:1]]", "ts": TS, "meta": {"sources_used": [1]}},
         files=[{"filename": "a.md", "path": f"{turn_id}/files/a.md"}],
         blocks=[
-            stamped(artifact_block(turn_id, record)),
+            stamped(completed({"type": "context.artifact", **record, "turn_id": turn_id}, turn_id)),
             stamped(slot_block(turn_id, "report", {"type": "inline", "text": "x"}, content_lineage=["artifacts.g"])),
             stamped(event_block(turn_id, "decision", {"action": "go"}, tool_call_id="tc_1")),
             stamped({"type": "context.budget", "turn_id": turn_id, "caps": {"n": 2}, "used": {"n": 1}}),
