@@ -8,6 +8,7 @@ import os
 import select
 import shutil
 import signal
+import socket
 import subprocess
 import threading
 import time
@@ -119,15 +120,10 @@ def _see_out(order: Order, process: subprocess.Popen[bytes], signals: _Signals, 
         _kill(process)
         return _too_early(signals.early[0]) if signals.early else Ended(TIMED_OUT, timed_out=True)
     signals.pass_on_to(leader)
-    timed_out = False
-    try:
-        process.wait(None if until is None else max(0.0, until - time.monotonic()))
-    except subprocess.TimeoutExpired:
-        timed_out = True
+    timed_out = not signals.wait_for(process, until)
+    if timed_out:
         _tell_group(leader, signal.SIGTERM)
-        try:
-            process.wait(GRACE_SECONDS)
-        except subprocess.TimeoutExpired:
+        if not signals.wait_for(process, time.monotonic() + GRACE_SECONDS):
             _tell_group(leader, signal.SIGKILL)
             _kill(process)
     code = process.returncode
@@ -200,15 +196,46 @@ class _Signals:
         self.came = set[int]()
         self.early: list[int] = []  # what came while there was nobody to tell
         self._former: dict[int, Any] = {}
+        self._woken, self._waker = socket.socketpair()
+        self._former_waker = -1
 
     def __enter__(self) -> _Signals:
         if threading.current_thread() is threading.main_thread():
+            self._woken.setblocking(False)
+            self._waker.setblocking(False)
+            self._former_waker = signal.set_wakeup_fd(self._waker.fileno(), warn_on_full_buffer=False)
             self._former = {number: signal.signal(number, self._pass_on) for number in PASSED_ON}
         return self
 
     def __exit__(self, *_: object) -> None:
         for number, former in self._former.items():
             signal.signal(number, former)
+        if self._former:
+            signal.set_wakeup_fd(self._former_waker)
+        self._woken.close()
+        self._waker.close()
+
+    def wait_for(self, process: subprocess.Popen[bytes], until: float | None) -> bool:
+        """Wait until it has ended, passing on what comes meanwhile; false when it is `until` first.
+
+        One that comes just before `waitpid` sleeps would be handled only when that wakes, which is when all is over: so
+        we sleep on a descriptor that every signal makes readable.
+        """
+        try:
+            ended = os.pidfd_open(process.pid)
+        except ProcessLookupError:  # it is over, and we have asked for its code already
+            ended = -1
+        try:
+            while process.poll() is None:
+                left = None if until is None else until - time.monotonic()
+                if left is not None and left <= 0:
+                    return False
+                if select.select([ended, self._woken], [], [], left)[0] == [self._woken]:
+                    self._woken.recv(4096)
+        finally:
+            if ended >= 0:
+                os.close(ended)
+        return True
 
     def pass_on_to(self, leader: int) -> None:
         """From now on they go to this group; those that came before, at once."""

@@ -423,7 +423,8 @@ import fcntl, os, signal, sys, time
 lock = open(os.path.join(os.environ["WORK_DIR"], "lock"), "w")
 fcntl.flock(lock, fcntl.LOCK_EX)
 """
-WAITS = HOLDS + 'print("ready", flush=True)\ntime.sleep(600)\n'
+# In short sleeps: a signal that comes just before a sleep is handled after it.
+WAITS = HOLDS + 'print("ready", flush=True)\nfor _ in range(6000):\n    time.sleep(0.1)\n'
 LEAVES = HOLDS + 'if os.fork() == 0:\n    os.setsid()\n    time.sleep(600)\nprint("ready", flush=True)\n'
 
 
