@@ -78,9 +78,9 @@ def test_no_style_sheet_is_an_error(text: str) -> None:
 def test_a_hostile_style_sheet_takes_the_time_of_its_length(unit: str) -> None:
     def spent(length: int) -> float:
         text = "url(a)" + unit * (length // len(unit))
-        began = time.perf_counter()
+        began = time.thread_time()
         found(text)
-        return time.perf_counter() - began
+        return time.thread_time() - began
 
-    short, long = min(spent(10_000) for _ in range(3)), spent(100_000)
+    short, long = min(spent(10_000) for _ in range(3)), min(spent(100_000) for _ in range(2))
     assert long < max(30 * short, 2.0)  # the square of it would be a hundred times as long

@@ -104,10 +104,10 @@ def test_no_page_is_an_error(text: str) -> None:
 def test_a_hostile_page_takes_the_time_of_its_length(unit: str) -> None:
     def spent(length: int) -> float:
         text = unit * (length // len(unit))
-        began = time.perf_counter()
+        began = time.thread_time()
         for _ in html_parts(text):
             pass
-        return time.perf_counter() - began
+        return time.thread_time() - began
 
     short, long = min(spent(100_000) for _ in range(3)), spent(1_000_000)
     assert long < max(30 * short, 2.0)  # the square of it would be a hundred times as long

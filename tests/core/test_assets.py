@@ -96,10 +96,10 @@ def test_html_and_css_are_followed(mime: str, is_followed: bool) -> None:
 )  # fmt: skip
 def test_a_hostile_document_is_done_within_its_limits(text: str, mime: str, exceeded: list[str]) -> None:
     room = Room()
-    began = time.perf_counter()
+    began = time.thread_time()
     plan(Document(text, mime), room)
     assert list(room.exceeded) == exceeded
-    assert time.perf_counter() - began < limits.ASSET_SECONDS
+    assert time.thread_time() - began < limits.ASSET_SECONDS
 
 
 def test_looking_ends_when_it_is_told_to_and_keeps_what_was_found() -> None:

@@ -95,8 +95,8 @@ def test_any_text_is_read_to_its_end(text: str) -> None:
 
 
 def test_a_hostile_text_ends_soon() -> None:
-    began = time.perf_counter()
+    began = time.thread_time()
     texts = ["fi:x" + ")" * 500_000, "fi:a.b " * 100_000, "`fi:" * 100_000, "so:sources_pool[" * 30_000]
     counts = [sum(1 for _ in mentions(text, lambda path: False)) for text in texts]
     assert max(counts) <= MENTIONS
-    assert time.perf_counter() - began < 5
+    assert time.thread_time() - began < 5

@@ -264,10 +264,10 @@ def test_no_sentence_says_the_word(text: str) -> None:
 def test_a_slice_of_many_items_walks_each_row_once() -> None:
     path = parse("sources_pool[" + ",".join(["1:"] * 10_000 + ["5000:"] * 5_000) + "]")
     assert isinstance(path, Sliced)
-    began = time.process_time()
+    began = time.thread_time()
     assert path.rows.select(range(1, 20_001)) == list(range(1, 20_001))
     assert Slice(((3, 3), *[(2, 19_999)] * 20_000)).select(range(1, 20_001))[:3] == [3, 2, 4]
-    assert time.process_time() - began < 2
+    assert time.thread_time() - began < 2
 
 
 @given(

@@ -53,10 +53,10 @@ def test_what_stands_in_texts_is_not_counted(value: Any) -> None:
 @pytest.mark.parametrize("unit", [b"[],", b"{},", b"0,", b'"",', b'{"a":1},', b'"\\\\",'])
 def test_a_message_of_very_many_values_is_refused_quickly(unit: bytes) -> None:
     body = b"[" + unit * (8_000_000 // len(unit)) + b"0]"
-    began = time.process_time()
+    began = time.thread_time()
     with pytest.raises(TooManyValues):
         parse(body, 100_000)
-    assert time.process_time() - began < 1
+    assert time.thread_time() - began < 1
 
 
 @pytest.mark.parametrize("text", ["x" * 2_000_000, "a,[{" * 500_000, '","' * 100_000, "\\" * 99_999])
