@@ -18,7 +18,7 @@ from protocol import reference, typescript
 from protocol.context_blocks import CONTEXT_BLOCKS, FileValue, told_apart
 from protocol.errors import FAILURES
 from protocol.handshake import Envelope, InitializationOptions, SidecarCapability
-from protocol.methods import EVENTS, REQUESTS
+from protocol.methods import COMMANDS, EVENTS, REQUESTS
 from protocol.notices import NOTICES
 from protocol.version import PROTOCOL_VERSION
 
@@ -63,6 +63,17 @@ def schema() -> Json:
             }
             for row in REQUESTS.values()
         },
+        "commands": {
+            row.command: {
+                "direction": "client_to_daemon",
+                "summary": row.summary,
+                "params": _ref(row.params),
+                "result": _ref(row.result),
+                "fails_with": list(row.fails_with),
+                "progress": row.progress,
+            }
+            for row in COMMANDS.values()
+        },
         "events": {
             row.method: {
                 "direction": "daemon_to_client",
@@ -94,8 +105,10 @@ def schema() -> Json:
 def definitions() -> dict[str, Json]:
     """The JSON Schema of every type, by name. Params as they are taken, everything else as it is sent."""
     taken: list[type[BaseModel]] = [InitializationOptions, Envelope, *(row.params for row in REQUESTS.values())]
+    taken += [row.params for row in COMMANDS.values()]
     taken += [*CONTEXT_BLOCKS.values(), FileValue]
     sent: list[type[BaseModel]] = [SidecarCapability, *(row.result for row in REQUESTS.values())]
+    sent += [row.result for row in COMMANDS.values()]
     sent += [row.payload for row in EVENTS.values()]
     sent += [row.data for row in FAILURES if row.data]
     wanted = [*_in_mode(taken, "validation"), *_in_mode(sent, "serialization")]

@@ -14,6 +14,7 @@ from protocol.requests import (
     assets,
     call,
     citations,
+    commands,
     contents,
     context,
     conversation,
@@ -65,6 +66,18 @@ class Event:
     summary: str
 
 
+@dataclass(frozen=True, slots=True)
+class Command:
+    """One command of `workspace/executeCommand`. Every role may ask; it gets what it may see."""
+
+    command: str
+    params: type[Params]
+    result: type[Result]
+    summary: str
+    fails_with: tuple[str, ...] = ()
+    progress: bool = False
+
+
 _REQUESTS = (
     Request(
         "workspace/status", NoParams, workspace.StatusResult,
@@ -78,6 +91,10 @@ _REQUESTS = (
     Request(
         "workspace/changes", workspace.ChangesParams, workspace.ChangesResult,
         "Replay the durable changes after a revision.", ANYONE, ALWAYS,
+    ),
+    Request(
+        "workspace/outline", NoParams, workspace.OutlineResult,
+        "Say which turns there are, which calls in them made something, and how much.", ANYONE, ALWAYS,
     ),
     Request(
         "turn/begin", turn.TurnBeginParams, turn.TurnBeginResult,
@@ -281,5 +298,23 @@ _EVENTS = (
     ),
 )  # fmt: skip
 
+_COMMANDS = (
+    Command(
+        "artifact-sidecar.open", commands.OpenParams, commands.OpenResult,
+        "Say where an editor finds an artifact, or an older version of it; an absent file is brought back first.",
+        ("shutting_down", "journal_unavailable", *PATH, "not_found", "not_permitted", "too_large", "store_unavailable"),
+        progress=True,
+    ),
+    Command(
+        "artifact-sidecar.rehost", commands.RehostFilesParams, commands.RehostFilesResult,
+        "Bring the bytes of known files back into OUT_DIR.", ("shutting_down", "journal_unavailable"), progress=True,
+    ),
+    Command(
+        "artifact-sidecar.cite", commands.CiteParams, commands.CiteResult,
+        "Say how sources are cited in a text.", ("shutting_down", "not_found"),
+    ),
+)  # fmt: skip
+
 REQUESTS: dict[str, Request] = {row.method: row for row in _REQUESTS}
+COMMANDS: dict[str, Command] = {row.command: row for row in _COMMANDS}
 EVENTS: dict[str, Event] = {row.method: row for row in _EVENTS}

@@ -33,6 +33,9 @@ class Artifact(Record):
     physical_path: Maybe[str] = Field(
         default=None, description="The path relative to OUT_DIR; absent for what never was a file."
     )
+    name: Maybe[str] = Field(
+        default=None, description="A label for people: the last part of its path; absent for what never was a file."
+    )
     turn_id: Maybe[TurnId] = Field(
         default=None, description="The turn it belongs to; absent for files outside every turn."
     )

@@ -57,6 +57,15 @@ The older dialect (`current_turn.artifacts.<id>.value.<leaf>`, `<turn>.slots.<na
 `artifact/write`, `artifact/patch` and what a call expects also take a bare `<name>`: the open turn's file of that name.
 """
 
+_COMMANDS_TOLD = """\
+## Commands
+
+What `workspace/executeCommand` runs, for every role; `arguments` is a list of one object. Progress goes to the
+`workDoneToken` of the request, or under a token of the daemon's to clients that offer `window.workDoneProgress`; what
+was cancelled answers with what was done. `workspace/textDocumentContent` answers the text behind a URI of the scheme
+`artifact-sidecar`, an older version of a file for example, to clients that never said they would ask for it as well.
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class Example:
@@ -97,6 +106,8 @@ def render(document: Json, shown: Mapping[str, Example]) -> str:
     parts.append(f"### Beside the params of every request\n\n{_record(_name(document['every_request']), definitions)}")
     parts.append("## Methods\n")
     parts += [_method(name, row, definitions, shown.get(name)) for name, row in document["methods"].items()]
+    parts.append(_COMMANDS_TOLD)
+    parts += [_command(name, row, definitions) for name, row in document["commands"].items()]
     parts.append("## Events\n")
     parts += [_event(name, row, definitions) for name, row in document["events"].items()]
     parts.append(_errors(document["errors"]))
@@ -121,6 +132,16 @@ def _method(name: str, row: Json, definitions: Mapping[str, Json], example: Exam
     notes += ["", f"**Params.** {_record(params, definitions)}", f"**Result.** {_record(result, definitions)}"]
     notes.append(f"Refused as: {', '.join(f'`{kind}`' for kind in row['fails_with'])}.\n")
     return "\n".join([f"### `{name}`\n", *notes, _example(name, example)])
+
+
+def _command(name: str, row: Json, definitions: Mapping[str, Json]) -> str:
+    notes = [row["summary"]]
+    if row["progress"]:
+        notes.append("Reports progress.")
+    notes += ["", f"**Argument.** {_record(_name(row['params']), definitions)}"]
+    notes.append(f"**Result.** {_record(_name(row['result']), definitions)}")
+    notes.append(f"Refused as: {', '.join(f'`{kind}`' for kind in row['fails_with'])}.\n")
+    return "\n".join([f"### `{name}`\n", *notes])
 
 
 def _example(method: str, example: Example | None) -> str:
@@ -211,7 +232,7 @@ def _table(heads: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
 
 
 def _shown_above(document: Json) -> frozenset[str]:
-    rows = [*document["methods"].values(), *document["events"].values()]
+    rows = [*document["methods"].values(), *document["commands"].values(), *document["events"].values()]
     shown = [row[side] for row in rows for side in ("params", "result") if side in row]
     return frozenset(_name(ref) for ref in (*shown, *document["initialize"].values(), document["every_request"]))
 

@@ -24,11 +24,14 @@ def render(document: Json) -> str:
         f'export const PROTOCOL_VERSION = "{document["protocol_version"]}";\n',
         *(_definition(name, schema) for name, schema in definitions.items()),
         _requests(document["methods"]),
+        _commands(document["commands"]),
         _events(document["events"]),
         _list("METHODS", document["methods"]),
+        _list("COMMANDS", document["commands"]),
         _list("EVENTS", document["events"]),
         _errors(document["errors"]),
         "export type Method = keyof Requests;\n",
+        "export type Command = keyof Commands;\n",
     ]
     return "\n".join(parts)
 
@@ -51,6 +54,15 @@ def _requests(methods: Json) -> str:
     lines = ["/** Every method, with what it takes and what it answers. */", "export interface Requests {"]
     for name, row in methods.items():
         lines.append(_comment(f"{row['summary']} Asked by {', '.join(row['asked_by'])}.", "  ").rstrip("\n"))
+        lines.append(f'  "{name}": {{ params: {_type(row["params"])}; result: {_type(row["result"])} }};')
+    return "\n".join([*lines, "}\n"])
+
+
+def _commands(commands: Json) -> str:
+    lines = ["/** Every command of `workspace/executeCommand`, with its one argument and what it answers. */"]
+    lines.append("export interface Commands {")
+    for name, row in commands.items():
+        lines.append(_comment(row["summary"], "  ").rstrip("\n"))
         lines.append(f'  "{name}": {{ params: {_type(row["params"])}; result: {_type(row["result"])} }};')
     return "\n".join([*lines, "}\n"])
 

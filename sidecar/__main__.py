@@ -18,7 +18,8 @@ COMMANDS = {
     "sources": "the sources pool",
     "render": "the timeline as the agent sees it",
     "sync": "look at the disk now, and say what is new",
-    "watch": "what happens, as it happens",
+    "watch": "what lands, as it lands",
+    "mcp": "an MCP server on stdin and stdout, for any MCP client",
     "exec": "run a program as a call of a turn, in a sandbox where there can be one",
     "doctor": "the settings, where they come from, and what the system offers",
     "export": "the files, the timeline and the sources as one archive",
@@ -68,6 +69,10 @@ def main(argv: list[str] | None = None) -> int:
             from sidecar import serve
 
             return serve.main(rest)
+        case ["mcp", *rest]:
+            from sidecar.mcp import program
+
+            return program.main(rest, says=COMMANDS["mcp"])
         case [name, *rest] if name in COMMANDS:
             from sidecar.console import commands
 

@@ -16,7 +16,7 @@ from sidecar.core.blocks import iso
 from sidecar.core.citations import extract
 from sidecar.core.counting import binary_tokens, count_tokens, text_tokens
 from sidecar.core.errors import NotFound
-from sidecar.core.mime import is_packed, is_text, is_textual, mime_by_name, mime_of
+from sidecar.core.mime import is_packed, is_text_head, is_textual, mime_by_name, mime_of
 from sidecar.core.paths import FilePath
 from sidecar.core.standing import changes_since, with_changes
 from sidecar.looking import Looker
@@ -152,6 +152,7 @@ class Reader:
         record: dict[str, Any] = {
             "artifact_path": path.logical,
             "physical_path": path.physical,
+            "name": path.rel.rpartition("/")[2],
             **({"turn_id": path.turn_id} if path.turn_id else {}),
             "kind": "file",
             "mime": mime,
@@ -216,7 +217,7 @@ class Reader:
                 if size > limits.INLINE_BASE64_BYTES:
                     return Content(path, mime, size, "bare", truncated=True)
                 return Content(path, mime, size, "base64", packed=base64.b64encode(stream.read()).decode())
-            if not is_text(head) and size:
+            if not is_text_head(head) and size:
                 return Content(path, mime, size, "bare")
             if window.is_whole:
                 return _cut_bytes(path, mime, size, stream.read(window.max_bytes + 4), window.max_bytes)

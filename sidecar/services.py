@@ -8,6 +8,7 @@ from typing import Any
 
 from sidecar.attaching import Attaching
 from sidecar.calls import Calls
+from sidecar.cataloguing import Cataloguing
 from sidecar.channels import Channels
 from sidecar.compacting import Compacting
 from sidecar.context.mirror import Mirror
@@ -27,6 +28,7 @@ from sidecar.lineage import Lineage
 from sidecar.linking import Links
 from sidecar.looking import Looker
 from sidecar.noting import Noted
+from sidecar.outlining import Outlining
 from sidecar.patches import Patches
 from sidecar.ports import OutDir
 from sidecar.pulling import Puller
@@ -34,6 +36,7 @@ from sidecar.reading import Reader
 from sidecar.rehost import Rehoster
 from sidecar.rendering import Rendering
 from sidecar.turns import Turns
+from sidecar.versions import Versions
 from sidecar.views import Views
 from sidecar.workspace import Workspace
 from sidecar.writing import Writing
@@ -73,6 +76,9 @@ class Services:
     context: ContextServices
     mirror: Mirror
     lineage: Lineage
+    outlining: Outlining
+    versions: Versions
+    catalogue: Cataloguing
     channels: Channels
     watch_state: Callable[[], dict[str, Any]]
     clients: Callable[[], list[dict[str, Any]]]

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from typing import Any, Callable
 
 __version__ = "0.1.0"
-PROTOCOL_VERSION = "1.3"
+PROTOCOL_VERSION = "1.4"
 TIMEOUT, PATIENCE, _HEADER_BYTES, _ADDRESS_BYTES = 30.0, 5.0, 4096, 107  # seconds of a call, of them for a new daemon
 _READS = "fetch read resolve list versions search status changes render blocks extract replace".split()  # change nothing
 

@@ -8,6 +8,7 @@ from pydantic import AfterValidator, Field, StringConstraints
 
 from protocol.base import (
     PAGE,
+    PATH_CHARS,
     ArtifactKind,
     Cursor,
     Maybe,
@@ -20,13 +21,17 @@ from protocol.base import (
     PathText,
     Record,
     Result,
-    TurnId,
     Visibility,
 )
 from protocol.records import Artifact, Notice, Version
 
 PATTERN_BYTES = 1000
 HITS = 200
+
+
+TurnName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]{0,128}$")]
+# A timeline of another runtime may call its calls as it likes.
+CallName = Annotated[str, StringConstraints(max_length=PATH_CHARS)]
 
 
 class ResolveParams(Params):
@@ -54,7 +59,13 @@ class ResolveResult(Result):
 class ListParams(Params):
     """Which artifacts to list."""
 
-    turn_id: Maybe[TurnId] = Field(default=None, description="Only those of this turn.")
+    turn_id: Maybe[TurnName] = Field(
+        default=None, description="Only those of this turn; `` (empty) takes those of no turn."
+    )
+    tool_call_id: Maybe[CallName] = Field(
+        default=None,
+        description="Only those whose latest version this call made; `` (empty) takes those of which no call is known.",
+    )
     kind: Maybe[ArtifactKind] = Field(default=None, description="Only those of this kind.")
     mime: Maybe[Mime] = Field(default=None, description="Only this media type; `image/*` takes a whole family.")
     visibility: Maybe[Visibility] = Field(default=None, description="Only those with this visibility.")

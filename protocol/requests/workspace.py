@@ -9,6 +9,8 @@ from pydantic import Field
 from protocol.base import PAGE, Maybe, Number, PageSize, Params, Record, Result, Role, Sid, StoreFault, TurnId
 from protocol.records import Change, Conversation
 
+TITLE_CHARS = 120
+
 
 class Counts(Record):
     """How much there is of everything."""
@@ -104,6 +106,39 @@ class SyncResult(Result):
     sources: list[Sid] = Field(description="Numbers of the sources that were added.")
     unsettled: list[str] = Field(description="Physical paths of files that somebody still writes to.")
     truncated: Maybe[bool] = Field(default=None, description="True when a limit kept files out of the answer.")
+
+
+class OutlineCall(Record):
+    """A tool call that made something."""
+
+    tool_call_id: str = Field(description="Its id.")
+    tool_id: Maybe[str] = Field(default=None, description="Its tool, when it is known.")
+    artifacts: Number = Field(description="Artifacts of the turn whose latest version it made.")
+
+
+class OutlineTurn(Record):
+    """One turn."""
+
+    turn_id: TurnId = Field(description="Its id.")
+    ts: Maybe[str] = Field(default=None, description="When it began, or its first file appeared, ISO 8601 UTC.")
+    title: Maybe[str] = Field(
+        default=None, description=f"The beginning of what the user asked for, at most {TITLE_CHARS} characters."
+    )
+    status: Maybe[str] = Field(
+        default=None,
+        description="`open`, or how it ended: `completed`, `abandoned`, or what the runtime said. Absent for a turn "
+        "that was never begun here.",
+    )
+    artifacts: Number = Field(description="Artifacts of the turn, those of no call included.")
+    calls: list[OutlineCall] = Field(description="The calls that made them, in order of their first ones.")
+
+
+class OutlineResult(Result):
+    """What there is, by turn and call; `artifact/list` gives the artifacts themselves."""
+
+    revision: Number = Field(description="The revision that is counted; events of later ones may be in it already.")
+    turns: list[OutlineTurn] = Field(description="In the order of the timeline, newest last.")
+    other: Number = Field(description="Artifacts of no turn.")
 
 
 class ChangesParams(Params):

@@ -23,7 +23,7 @@ INTERRUPTED = 130
 
 _MODULES = {
     "demo": "demo", "doctor": "doctor", "stop": "life", "restart": "life", "logs": "life", "export": "export",
-    "gc": "gc", "erase": "erase", "index": "index", "exec": "running",
+    "gc": "gc", "erase": "erase", "index": "index", "exec": "running", "watch": "watching",
 }  # fmt: skip
 _BY_KIND = {
     "bad_path": USAGE,
@@ -114,6 +114,11 @@ def _sync(parser: argparse.ArgumentParser) -> None:
     add_json(parser)
 
 
+def _watch(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--since", type=int, metavar="REVISION", help="begin with what changed after this")
+    add_json(parser)
+
+
 def _logs(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-n", "--lines", type=int, default=50, metavar="N", help="how many lines, 50 by default")
     parser.add_argument("-f", "--follow", action="store_true", help="go on with what is written from now on")
@@ -184,7 +189,7 @@ _FLAGS: dict[str, Callable[[argparse.ArgumentParser], None]] = {
     "sources": _sources,
     "render": add_json,
     "sync": _sync,
-    "watch": add_json,
+    "watch": _watch,
     "doctor": _doctor,
     "logs": _logs,
     "index": _index,

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
-import sys
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -170,19 +168,6 @@ def sync(place: Place, asked: argparse.Namespace) -> int:
     return OK
 
 
-def watch(place: Place, asked: argparse.Namespace) -> int:
-    """What happens, until interrupted. With `--json` one object per line."""
-    with place.client(events=["sources", "artifacts", "timeline", "notices"]) as client:
-        for method, params in client.events():
-            if asked.json:
-                say(json.dumps({"method": method, "params": params}, ensure_ascii=False))
-            else:
-                for line in _told(method, params):
-                    say(printable(line))
-            sys.stdout.flush()
-    return OK
-
-
 _IDENTITY = ("tenant", "project", "user_id", "conversation_id")
 _FILTERS = ("turn_id", "kind", "mime", "visibility", "prefix")
 _SHOWN = (
@@ -239,21 +224,3 @@ def _print_content(content: dict[str, Any]) -> None:
 def _complain_of_missing(answer: dict[str, Any]) -> None:
     if answer.get("missing"):
         complain(f"no source has the number {', '.join(map(str, answer['missing']))}")
-
-
-def _told(method: str, params: dict[str, Any]) -> Iterator[str]:
-    match method:
-        case "sources/added":
-            for row in params["rows"]:
-                yield f"source {row['sid']}  {row.get('artifact_path') or row.get('url') or row.get('title') or ''}"
-        case "artifacts/changed":
-            for artifact in params["artifacts"]:
-                state = "" if artifact["on_disk"] else "  gone from the disk"
-                yield f"artifact  {artifact['artifact_path']}  version {artifact['version']}{state}"
-        case "timeline/appended":
-            for block in params["blocks"]:
-                yield f"block {block['index']}  {block['type']}  {block.get('path', '')}".rstrip()
-        case "notice/posted":
-            yield f"notice  {params['notice']['code']}  {params['notice']['message']}"
-        case _:
-            yield method

@@ -321,6 +321,11 @@ _KINDS: dict[str, type] = {
 }
 
 
+def call_of(version: Version) -> str:
+    """The call that made a version: whose it was when it appeared, else the one that it was told with; or no text."""
+    return version.call or version.facts.get("tool_call_id") or ""
+
+
 _TOLD_FIELDS = ("channel", "description", "rn", "hosted_uri", "key", "error")
 
 
@@ -332,6 +337,7 @@ def describe(artifact: Artifact, tools: Mapping[str, str]) -> dict[str, Any]:
     record: dict[str, Any] = {
         "artifact_path": path.logical,
         "physical_path": path.physical,
+        "name": path.rel.rpartition("/")[2],
         "kind": _kind(version),
         "mime": facts.get("mime") or "application/octet-stream",
         "visibility": artifact.visibility,
@@ -345,7 +351,7 @@ def describe(artifact: Artifact, tools: Mapping[str, str]) -> dict[str, Any]:
     }
     if path.turn_id:
         record["turn_id"] = path.turn_id
-    if call := version.call or facts.get("tool_call_id"):
+    if call := call_of(version):
         record["tool_call_id"] = call
         if call in tools:
             record["tool_id"] = tools[call]
@@ -375,13 +381,8 @@ def describe_versions(artifact: Artifact) -> list[dict[str, Any]]:
             "edited": is_edited(artifact, index),
             "ts": iso(version.ts),
         }
-        if version.call:
-            row["tool_call_id"] = version.call
-        if version.sha256 is not None:
-            row["sha256"] = version.sha256
-        if version.size is not None:
-            row["size_bytes"] = version.size
-        rows.append(row)
+        known = {"tool_call_id": version.call or None, "sha256": version.sha256, "size_bytes": version.size}
+        rows.append(row | {key: value for key, value in known.items() if value is not None})
     return rows
 
 

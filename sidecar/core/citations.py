@@ -9,7 +9,7 @@ from __future__ import annotations
 import html
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
@@ -61,23 +61,30 @@ def extract(text: str, mime: str, sids: Sequence[int]) -> list[int]:
 
 
 def cited_numbers(text: str, mime: str) -> NumberSet:
-    """The numbers a text cites as they are written, ranges as ranges.
+    """The numbers a text cites as they are written, ranges as ranges."""
+    singles: set[int] = set()
+    ranges: set[tuple[int, int]] = set()
+    for found in scan(text, mime):
+        singles.update(found.numbers.singles)
+        ranges.update(found.numbers.ranges)
+    return NumberSet(tuple(singles), tuple(ranges))
+
+
+def scan(text: str, mime: str) -> Iterator[Found]:
+    """What a whole text cites, in order, at offsets in code points. What stands at no place of its own is empty there.
 
     A long text is read in pieces, between which other threads get their turn.
     """
-    singles: set[int] = set()
-    ranges: set[tuple[int, int]] = set()
     kind = _kind(mime)
     scanner = kind.scanner()
     piece = PIECE_CHARS if kind.read_in_parts else len(text) + 1
-    undecided = "\n"
+    undecided, before = "\n", -1  # and where its first character stands
     for at in range(0, len(text) + 1, piece):
         undecided += text[at : at + piece]
         for found in scanner.read(undecided, final=at + piece > len(text)):
-            singles.update(found.numbers.singles)
-            ranges.update(found.numbers.ranges)
-        undecided = undecided[min(scanner.kept, len(undecided)) - 1 :]
-    return NumberSet(tuple(singles), tuple(ranges))
+            yield found._replace(start=before + found.start, end=before + found.end)
+        decided = min(scanner.kept, len(undecided)) - 1
+        undecided, before = undecided[decided:], before + decided
 
 
 def replace(text: str, mime: str, resolver: Resolver) -> Replaced:

@@ -50,6 +50,12 @@ BLOCKS_PAGE = 1000
 LIST_PAGE = 1000
 ANSWERS_KEPT = 10_000
 
+# Outlines: how much of a turn's prompt stands for it.
+TITLE_CHARS = 120
+
+# An older version as a document in an editor.
+OLD_VERSION_BYTES = 4 * MIB
+
 # Search (spec section 7).
 SEARCH_PATTERN_BYTES = 1000
 SEARCH_FILE_BYTES = 1_000_000
@@ -106,6 +112,11 @@ ASSET_CSS_RULE_BYTES = 64 * KIB
 ASSET_REFERENCES = 10_000
 ASSET_DEPTH = 5
 ASSET_SECONDS = 10.0
+
+# Editors: a longer text is shown as it is, and what comes after so many references in one is not looked at.
+REFERENCED_CHARS = 2 * MIB
+REFERENCES_IN_TEXT = 5000
+EDITOR_PICTURE_BYTES = 128 * KIB  # a larger one is shown from its file
 
 # Lineage: what is kept of one call's uses, how many texts of its params are read as paths, and how far an answer goes.
 USES_PER_CALL = 10_000

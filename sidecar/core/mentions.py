@@ -25,6 +25,7 @@ _BEGIN = re.compile(
 )
 _TOKEN = re.compile(r"[^\s<>\"`|]{0,4096}")
 _MORE_WORDS = re.compile(rf"(?:[ ][^\s<>\"`|]{{1,255}}){{1,{_WORDS_MORE}}}")
+_NAME_END = re.compile(r"\.[A-Za-z0-9]{1,8}\Z")
 _AFTER = ".,;:!?)]}*_>'\"…”’"
 _QUOTES = {"`": "`", '"': '"', "'": "'", "(": ")", "<": ">", "[": "]", "“": "”"}
 
@@ -34,6 +35,27 @@ class Mention(NamedTuple):
 
     text: str
     path: Path | None
+
+
+class Spot(NamedTuple):
+    """Where a text names a path: every reading of it, the likeliest first, and what was meant when none resolves."""
+
+    start: int
+    readings: tuple[str, ...]
+    usual: str
+
+
+def spots(text: str) -> Iterator[Spot]:
+    """The same as `mentions` for who cannot know yet what resolves. Words that follow count where a name may end."""
+    at = count = 0
+    while count < MENTIONS and (begin := _BEGIN.search(text, at)) is not None:
+        start, bare = begin.start(), _bare(_plain(text, begin))
+        short = len(_plain(text, begin))
+        readings = dict.fromkeys(one for one in _readings(text, begin) if len(one) <= short or _NAME_END.search(one))
+        quoted = next(iter(readings)) if _QUOTES.get(text[start - 1 : start]) else bare
+        yield Spot(start, tuple(readings), quoted if _NAME_END.search(quoted) else bare)
+        at = start + max(len(bare), 1)
+        count += 1
 
 
 def mentions(text: str, resolves: Callable[[Path], bool]) -> Iterator[Mention]:

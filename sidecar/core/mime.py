@@ -75,11 +75,11 @@ def _agrees(claimed: str, head: bytes) -> bool:
     if wanted in _SIGNED:
         return _signature(head) == wanted
     # Formats without a signature we know are believed, unless the bytes say that they are text or something else.
-    return not _is_text_head(head) and _signature(head) is None
+    return not is_text_head(head) and _signature(head) is None
 
 
 def _sniffed(head: bytes) -> str:
-    return _signature(head) or (TEXT if _is_text_head(head) else BINARY)
+    return _signature(head) or (TEXT if is_text_head(head) else BINARY)
 
 
 def _signature(head: bytes) -> str | None:
@@ -89,7 +89,8 @@ def _signature(head: bytes) -> str | None:
     return None
 
 
-def _is_text_head(head: bytes) -> bool:
+def is_text_head(head: bytes) -> bool:
+    """The same of the first `HEAD_BYTES` of a file, or of all of a shorter one."""
     if b"\0" in head:
         return False
     try:

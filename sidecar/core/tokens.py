@@ -8,12 +8,12 @@ full-width colon and zero-width characters are taken inside it, since models and
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import NamedTuple, Protocol
 
 from sidecar.core.limits import TOKEN_BYTES
-from sidecar.core.numbers import NumberSet, parse_numbers
+from sidecar.core.numbers import NumberSet, parse_numbers, print_numbers
 
 DASHES = "-–—"
 ZERO_WIDTH = "\u00ad\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff"
@@ -78,6 +78,11 @@ def first_begun(pattern: re.Pattern[str], text: str, start: int, end: int) -> in
     while (match := pattern.search(text, start, end)) is not None and _is_too_long(match[0]):
         start = match.start() + 1
     return end if match is None else match.start()
+
+
+def print_token(sids: Iterable[int]) -> str:
+    """How a text cites these numbers: `[[S:1,3-5]]`."""
+    return f"[[S:{print_numbers(sids).replace(', ', ',')}]]"
 
 
 def token_numbers(token: str) -> NumberSet | None:

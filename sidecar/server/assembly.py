@@ -16,6 +16,7 @@ from typing import Any
 
 from sidecar.attaching import Attaching
 from sidecar.calls import Calls
+from sidecar.cataloguing import Cataloguing
 from sidecar.channels import Channels
 from sidecar.compacting import Compacting
 from sidecar.context.mirror import Mirror
@@ -43,6 +44,7 @@ from sidecar.lineage import Lineage
 from sidecar.linking import Links
 from sidecar.looking import Looker
 from sidecar.noting import Noted
+from sidecar.outlining import Outlining
 from sidecar.patches import Patches
 from sidecar.ports import Store
 from sidecar.pulling import Puller
@@ -59,6 +61,7 @@ from sidecar.stores.journal import Journal
 from sidecar.stores.location import StoreSettings
 from sidecar.stores.outdir import OutDir
 from sidecar.turns import Turns
+from sidecar.versions import Versions
 from sidecar.views import Views, read_foreign
 from sidecar.workspace import Workspace
 from sidecar.writing import Writing
@@ -163,6 +166,9 @@ class Assembly:
             context=context_services(workspace, looker, reader, rehoster),
             mirror=Mirror(looker, self.outdir, wanted=wanted.context_mirror),
             lineage=Lineage(workspace),
+            outlining=Outlining(workspace, looker),
+            catalogue=Cataloguing(workspace),
+            versions=Versions(looker, rehoster, self.outdir, blobs, hosting),
             channels=Channels(),
             clients=clients,
             uptime=lambda: time.monotonic() - self._began,

@@ -200,6 +200,7 @@ class _Life:
     def _service(self) -> Service:
         from protocol.methods import REQUESTS
         from protocol.version import PROTOCOL_VERSION
+        from sidecar.server.editor import features
         from sidecar.server.lsp import Editors
         from sidecar.server.methods import handlers
         from sidecar.server.routes import routes
@@ -219,7 +220,7 @@ class _Life:
                 **assembly.hello(caller, methods[caller.role]),
             },
             revision=lambda: assembly.workspace.revision,
-            editors=Editors(version=__version__),
+            editors=Editors(features(assembly.services), version=__version__),
             joined=self._joined,
             left=self._left,
             tap=self._serving.tap,

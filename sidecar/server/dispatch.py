@@ -166,8 +166,7 @@ class Dispatch:
             case "$/cancelRequest":
                 self._cancel(_named(message, "id"))
             case "window/workDoneProgress/cancel":
-                token = _named(message, "token")
-                self._cancel(next((caller.request for caller in self.running.values() if caller.token == token), None))
+                self._cancel_progress(_named(message, "token"))
             case _ if self._lsp is not None and not self._over:
                 return self._told(self._lsp, method, message, size)
         return True
@@ -188,6 +187,12 @@ class Dispatch:
     def _cancel(self, number: str | int | None) -> None:
         if number is not None and (caller := self.running.get(number)) is not None:
             caller.give_up()
+
+    def _cancel_progress(self, token: str | int | None) -> None:
+        """The progress is one of a request of ours, or of what an editor runs."""
+        self._cancel(next((caller.request for caller in self.running.values() if caller.token == token), None))
+        if self._lsp is not None:
+            self._lsp.progress_cancelled(token)
 
     def _start(self, caller: Caller, work: Coroutine[Any, Any, object], *, key: object) -> None:
         self.running[key] = caller

@@ -14,7 +14,8 @@ import re
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import Any, Protocol
+from functools import partial
+from typing import Any, Protocol, cast
 from urllib.parse import unquote
 
 import cattrs
@@ -23,8 +24,10 @@ from lsprotocol import converters, types
 from pygls.exceptions import JsonRpcException, JsonRpcInternalError, JsonRpcInvalidParams
 from pygls.lsp.server import LanguageServer
 from pygls.protocol import LanguageServerProtocol
+from pygls.workspace import TextDocument
 
 from sidecar.core.limits import MIB
+from sidecar.core.positions import Encoding, Lines
 from sidecar.server.asking import Questions
 from sidecar.server.caller import Client
 from sidecar.server.failures import UNKNOWN_METHOD, Failed, Failure, wrong_params
@@ -43,10 +46,17 @@ _BUILTIN = frozenset({
     types.TEXT_DOCUMENT_DID_CHANGE, types.TEXT_DOCUMENT_DID_CLOSE, types.WINDOW_WORK_DONE_PROGRESS_CANCEL,
 })  # fmt: skip
 
+_CONTENT = types.WORKSPACE_TEXT_DOCUMENT_CONTENT
+_COMMAND = types.WORKSPACE_EXECUTE_COMMAND
+
 
 @dataclass(frozen=True, slots=True)
 class Feature:
-    """One LSP method. `answer(editor, params)` may be async; `editor.workspace` has the documents of that client."""
+    """One LSP method. `answer(editor, params)` may be async; `editor.document(uri)` is what that client has open.
+
+    `options` are told in the capabilities. Where they depend on the client they are a function of its capabilities,
+    which answers None when the client is not to be offered this at all.
+    """
 
     method: str
     answer: Callable[[Editor, Any], Any]
@@ -85,13 +95,42 @@ class Editor(LanguageServer):
     def __init__(self, shared: Editors, client: Client, wire: Wire) -> None:
         super().__init__(NAME, shared.version, protocol_cls=_Protocol, converter_factory=lambda: shared.converter)
         self.client = client
+        self.works: dict[str | int, Callable[[], None]] = {}  # how work is given up, by the token of its progress
         self.protocol.wire = wire
+
+    def document(self, uri: str) -> OpenText | None:
+        """What the client has open there, unsaved as it may be. The disk is never asked."""
+        document = self.workspace.text_documents.get(unquote(uri))
+        return document if isinstance(document, OpenText) else None
 
     def report_server_error(self, error: Exception, source: Any) -> None:  # noqa: ARG002 - pygls passes it
         log.warning("client=%d an editor feature failed: %s", self.client.id, type(error).__name__)
 
     def shutdown(self) -> None:
         """The session ends with its connection."""
+
+
+class OpenText(TextDocument):
+    """An open document. The library ends lines where Python does, and writes the text anew line by line: not this."""
+
+    @property
+    def placed(self) -> Lines:
+        """The text with its lines, in the encoding of positions that was agreed upon."""
+        known: Lines | None = vars(self).get("_placed")
+        if known is None or known.text is not self._source:
+            known = self._placed = Lines(self._source or "", _encoding(self.position_codec.encoding))
+        return known
+
+    def _apply_incremental_change(self, change: types.TextDocumentContentChangePartial) -> None:
+        placed = self.placed
+        start, end = (placed.offset(one.line, one.character) for one in (change.range.start, change.range.end))
+        self._placed = placed.edited(start, max(start, end), change.text)
+        self._source = self._placed.text
+
+
+def _encoding(named: Any) -> Encoding:
+    name = str(getattr(named, "value", named))
+    return cast(Encoding, name) if name in ("utf-8", "utf-16", "utf-32") else "utf-16"
 
 
 class _Protocol(LanguageServerProtocol):
@@ -132,11 +171,7 @@ class EditorSession:
         self._editor = Editor(shared, client, wire)
         self._protocol = self._editor.protocol
         self._weights: dict[str, int] = {}
-        fm = self._protocol.fm
-        for feature in shared.features:  # what `fm.feature` does, without its inspections
-            fm._features[feature.method] = _bound(feature.answer, self._editor)
-            if feature.options is not None:
-                fm._feature_options[feature.method] = feature.options
+        self._features = shared.features
 
     def initialize(self, message: Mapping[str, Any]) -> dict[str, Any]:
         """pygls' InitializeResult as a dict, with no claim to workspace folders."""
@@ -144,10 +179,28 @@ class EditorSession:
         if isinstance(params, dict):
             params = {"capabilities": {}, **params}
         handler = self._protocol.fm.builtin_features[types.INITIALIZE]
-        answer = self._call(handler, self._structured(types.INITIALIZE, {**message, "params": params}))
+        structured = self._structured(types.INITIALIZE, {**message, "params": params})
+        options = self._offer(structured.capabilities)
+        answer = self._call(handler, structured)
+        workspace = self._editor.workspace
+        workspace._create_text_document = partial(_open_text, workspace)
         result: dict[str, Any] = self._converter.unstructure(answer)
-        result["capabilities"].pop("workspace", None)
+        if _COMMAND in options:
+            result["capabilities"]["executeCommandProvider"] = self._converter.unstructure(options[_COMMAND])
+        _tell_of_workspace(result["capabilities"], self._converter.unstructure(options.get(_CONTENT)))
         return result
+
+    def _offer(self, capabilities: types.ClientCapabilities) -> dict[str, Any]:
+        """Take in the features that this client can use: what `fm.feature` does, without its inspections."""
+        fm = self._protocol.fm
+        for feature in self._features:
+            options = feature.options(capabilities) if callable(feature.options) else feature.options
+            if options is None and feature.options is not None:
+                continue
+            fm._features[feature.method] = _bound(feature.answer, self._editor)
+            if options is not None:
+                fm._feature_options[feature.method] = options
+        return fm._feature_options
 
     def request(self, message: Mapping[str, Any]) -> bytes | Coroutine[Any, Any, bytes]:
         method = message["method"]
@@ -168,8 +221,13 @@ class EditorSession:
             self._weigh(params.text_document.uri)
         return None if isinstance(answer, bytes) else answer
 
+    def progress_cancelled(self, token: str | int | None) -> None:
+        """The user gave up what is told of under this token."""
+        if token is not None and (give_up := self._editor.works.get(token)) is not None:
+            give_up()
+
     def _handler(self, method: str) -> Callable[..., Any] | None:
-        if method in _BUILTIN:
+        if method in _BUILTIN and (method != _COMMAND or _COMMAND not in self._protocol.fm.features):
             return self._protocol.fm.builtin_features.get(method)
         return self._protocol.fm.features.get(method)
 
@@ -225,6 +283,23 @@ class EditorSession:
             log.warning("client=%d has too much text open; a document is not kept", self._editor.client.id)
         else:
             self._weights[key] = weight
+
+
+def _open_text(
+    workspace: Any, uri: str, source: str | None = None, version: int | None = None, language_id: str | None = None
+) -> OpenText:
+    return OpenText(
+        uri, source=source, version=version, language_id=language_id, position_codec=workspace.position_codec
+    )
+
+
+def _tell_of_workspace(capabilities: dict[str, Any], content: Any) -> None:
+    """Of the workspace, what is really offered: the library claims folders for every server."""
+    told = capabilities.pop("workspace", {})
+    kept = {"fileOperations": told.get("fileOperations"), "textDocumentContent": content}
+    kept = {key: value for key, value in kept.items() if value}
+    if kept:
+        capabilities["workspace"] = kept
 
 
 def _bound(answer: Callable[[Editor, Any], Any], editor: Editor) -> Callable[[Any], Any]:

@@ -15,6 +15,7 @@ from tests.bench import (
     assets,
     bringing,
     doors,
+    editing,
     hosting,
     indexing,
     landing,
@@ -40,6 +41,7 @@ GROUPS: Mapping[str, Group] = {
     "assets": assets.measure,
     "hosting": hosting.measure,
     "index": indexing.measure,
+    "editor": editing.measure,
 }
 FIGURES = Path(__file__).with_name("FIGURES.md")
 MARK = "<!-- Everything below is written by `python -m tests.bench --write`. -->\n"

@@ -78,6 +78,10 @@ class Pipe:
             raise ValueError(f"{sent[:500]!r} was answered with {message['error']}")
         return message.get("result")
 
+    def tell(self, method: str, params: object) -> None:
+        """Send a notification."""
+        self._write(frame(orjson.dumps({"jsonrpc": "2.0", "method": method, "params": params})))
+
     def receive(self) -> dict[str, Any]:
         """The next message."""
         while (end := self._end(0)) is None:
@@ -136,7 +140,8 @@ class Pipe:
         head = self._buffer.find(b"\r\n\r\n", start)
         if head < 0:
             return None
-        end = head + 4 + int(self._buffer[start + 16 : head])
+        length = self._buffer[start + 16 : self._buffer.find(b"\r\n", start)]  # some servers have a second header
+        end = head + 4 + int(length)
         return end if end <= len(self._buffer) else None
 
 

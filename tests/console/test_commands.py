@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -158,32 +157,6 @@ def test_status_tells_how_it_is(workspace: Workspace, run: Run) -> None:
     assert workspace.daemon is not None
     assert f"process {workspace.daemon.pid}, up " in out
     assert json.loads(run(workspace, "status", "--json")[1])["out_dir"] == str(workspace.out_dir)
-
-
-def test_watch_tells_what_happens_until_it_is_interrupted(workspace: Workspace) -> None:
-    watching = subprocess.Popen(
-        [sys.executable, "-m", "sidecar", "watch", *workspace.arguments],
-        cwd=PROJECT,
-        env=environment(),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    runtime = workspace.connect("runtime")
-
-    def is_listening() -> bool:
-        return sum(client["role"] == "runtime" for client in runtime.call("workspace/status")["clients"]) == 2
-
-    try:
-        eventually(is_listening)
-        workspace.write("turn_1/files/a.txt", "one")
-        assert watching.stdout is not None
-        told = {watching.stdout.readline().split("  ")[0], watching.stdout.readline().split("  ")[0]}
-    finally:
-        watching.send_signal(signal.SIGINT)
-        _, err = watching.communicate(timeout=5)
-    assert told == {"artifact", "source 1"}
-    assert (watching.returncode, err) == (130, "")
 
 
 def test_a_reader_that_has_enough_is_no_failure(workspace: Workspace) -> None:

@@ -110,9 +110,9 @@ def test_a_workspace_must_be_named(
     assert "no workspace: give --out-dir DIR or set OUT_DIR" in capsys.readouterr().err
 
 
-def test_the_console_has_every_command_but_the_two_of_the_server() -> None:
+def test_the_console_has_every_command_but_those_that_speak_for_others() -> None:
     import importlib
 
-    for name in __main__.COMMANDS.keys() - {"connect", "serve"}:
+    for name in __main__.COMMANDS.keys() - {"connect", "serve", "mcp"}:
         module = importlib.import_module(f"sidecar.console.{commands._MODULES.get(name, 'listing')}")
         assert callable(getattr(module, name)), name

@@ -10,6 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
+from sidecar.core import citations
 from sidecar.core.citations import Link, StreamReplacer, extract, replace
 from sidecar.core.errors import TooLarge
 from sidecar.core.limits import TOKEN_BYTES
@@ -417,3 +418,12 @@ def test_links_that_come_to_more_than_a_message_are_refused() -> None:
     pool = Pool({sid: Link("t" * 1000, f"https://e.com/{sid}") for sid in range(1, 101)})
     with pytest.raises(TooLarge):
         replace("[[S:1-100]]" * 1000, "", pool)
+
+
+@given(st.text(st.sampled_from("[S:1] `\n😀"), max_size=40), st.integers(1, 9))
+def test_what_is_scanned_stands_at_its_place_however_the_text_is_read(text: str, piece: int) -> None:
+    whole = [(found.start, found.end) for found in citations.scan(text, "text/markdown")]
+    assert all(text[start:end].startswith("[[") and text[start:end].endswith("]]") for start, end in whole)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(citations, "PIECE_CHARS", piece)
+        assert [(found.start, found.end) for found in citations.scan(text, "text/markdown")] == whole

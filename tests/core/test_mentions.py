@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sidecar.core.mentions import MENTIONS, mentions
+from sidecar.core.mentions import MENTIONS, mentions, spots
 from sidecar.core.paths import Path, PoolPath
 
 KNOWN = {
@@ -100,3 +100,11 @@ def test_a_hostile_text_ends_soon() -> None:
     counts = [sum(1 for _ in mentions(text, lambda path: False)) for text in texts]
     assert max(counts) <= MENTIONS
     assert time.thread_time() - began < 5
+
+
+def test_spots_have_every_reading_with_words_only_where_a_name_may_end() -> None:
+    [spot] = spots("in fi:turn_1.files/my plan.md and more")
+    assert (spot.start, spot.usual) == (3, "fi:turn_1.files/my")
+    assert spot.readings == ("fi:turn_1.files/my", "fi:turn_1.files/my plan.md")
+    [quoted] = spots("`turn_1/files/my plan.md`")
+    assert quoted.usual == "turn_1/files/my plan.md"

@@ -17,6 +17,7 @@ ASKED_BY = {
     "workspace/status": "RWXE",
     "workspace/sync": "RWXE",
     "workspace/changes": "RWXE",
+    "workspace/outline": "RWXE",
     "turn/begin": "R",
     "turn/end": "R",
     "turn/feedback": "R",

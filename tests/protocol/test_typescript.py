@@ -8,9 +8,9 @@ import pytest
 
 from protocol import export, typescript
 from protocol.errors import FAILURES
-from protocol.methods import EVENTS, REQUESTS
+from protocol.methods import COMMANDS, EVENTS, REQUESTS
 
-EMPTY: dict[str, Any] = {"protocol_version": "1.0", "methods": {}, "events": {}, "errors": []}
+EMPTY: dict[str, Any] = {"protocol_version": "1.0", "methods": {}, "commands": {}, "events": {}, "errors": []}
 
 
 @pytest.fixture(scope="module")
@@ -22,6 +22,12 @@ def module() -> str:
 def test_every_method_is_mapped_to_its_params_and_result(module: str, method: str) -> None:
     row = REQUESTS[method]
     assert f'  "{method}": {{ params: {row.params.__name__}; result: {row.result.__name__} }};' in module
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_is_mapped_to_its_argument_and_result(module: str, command: str) -> None:
+    row = COMMANDS[command]
+    assert f'  "{command}": {{ params: {row.params.__name__}; result: {row.result.__name__} }};' in module
 
 
 @pytest.mark.parametrize("method", EVENTS)

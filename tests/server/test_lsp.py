@@ -90,7 +90,55 @@ async def test_an_initialize_of_another_shape_is_refused() -> None:
     assert error["data"]["faults"][0]["where"] == "capabilities.general.positionEncodings"
 
 
+async def test_a_feature_is_offered_to_those_who_can_use_it() -> None:
+    def options(capabilities: types.ClientCapabilities) -> types.DocumentLinkOptions | None:
+        document = capabilities.text_document
+        return types.DocumentLinkOptions() if document is not None and document.document_link is not None else None
+
+    def links(editor: Editor, params: types.DocumentLinkParams) -> list[Any]:
+        return []
+
+    asked = {"textDocument": {"uri": "file:///a.md"}}
+    for capabilities, offered in (({}, False), ({"textDocument": {"documentLink": {}}}, True)):
+        remote = await join(
+            service(Workbench(), features=[Feature(types.TEXT_DOCUMENT_DOCUMENT_LINK, links, options)]), role="editor"
+        )
+        answer = await remote.call(0, "initialize", {"capabilities": capabilities})
+        assert ("documentLinkProvider" in answer["result"]["capabilities"]) is offered
+        assert ("result" in await remote.call(1, "textDocument/documentLink", asked)) is offered
+        await remote.drop()
+
+
+async def test_of_the_workspace_what_is_offered_is_told() -> None:
+    remote = await join(
+        service(
+            Workbench(),
+            features=[
+                Feature(types.WORKSPACE_WILL_RENAME_FILES, hover, types.FileOperationRegistrationOptions([])),
+                Feature(types.WORKSPACE_TEXT_DOCUMENT_CONTENT, hover, types.TextDocumentContentOptions(["x"])),
+            ],
+        )
+    )
+    capabilities = {"workspace": {"fileOperations": {"willRename": True}}}
+    answer = await remote.call(0, "initialize", {"capabilities": capabilities})
+    assert answer["result"]["capabilities"]["workspace"] == {
+        "fileOperations": {"willRename": {"filters": []}},
+        "textDocumentContent": {"schemes": ["x"]},
+    }
+    await remote.drop()
+
+
 # Features and documents
+
+
+async def test_lines_end_as_lsp_says() -> None:
+    remote = await editing(Feature(types.TEXT_DOCUMENT_HOVER, hover))
+    remote.tell("textDocument/didOpen", opened("a\x0cb\u2028c\nd 😀e"))
+    change = {"range": {"start": {"line": 1, "character": 4}, "end": {"line": 9, "character": 9}}, "text": "!"}
+    which = {"uri": "file:///a.md", "version": 2}
+    remote.tell("textDocument/didChange", {"textDocument": which, "contentChanges": [change]})
+    assert (await remote.call(1, "textDocument/hover", POSITION))["result"]["contents"] == "editor:a\x0cb\u2028c\nd 😀!"
+    await remote.drop()
 
 
 async def test_a_feature_sees_the_clients_own_unsaved_text() -> None:
@@ -277,11 +325,15 @@ async def test_sessions_share_one_converter_and_are_forgotten_with_their_clients
     assert kept() is None
 
 
-def test_the_library_is_known_to_one_module_only() -> None:
+def knowing(library: str) -> set[str]:
     package = Path(lsp.__file__).parents[1]
-    knowing = {
+    return {
         path.relative_to(package).as_posix()
         for path in package.rglob("*.py")
-        if re.search(r"^\s*(from|import) (pygls|lsprotocol)", path.read_text("utf-8"), re.MULTILINE)
+        if re.search(rf"^\s*(from|import) {library}", path.read_text("utf-8"), re.MULTILINE)
     }
-    assert {"server/lsp.py"} <= knowing <= {"server/lsp.py", "server/editor.py"}
+
+
+def test_the_library_is_known_to_one_module_only() -> None:
+    assert knowing("pygls") == {"server/lsp.py"}
+    assert all(name == "server/lsp.py" or name.startswith("server/editor/") for name in knowing("lsprotocol"))

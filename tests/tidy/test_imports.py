@@ -68,7 +68,7 @@ def test_help_loads_nothing_heavy(arguments: tuple[str, ...]) -> None:
     assert loaded_by(*arguments) & HEAVY == set()
 
 
-def test_only_two_modules_of_the_server_know_pygls() -> None:
-    knowing = [relative(p) for p in python_files("sidecar") if {"pygls", "lsprotocol"} & set(imported(p))]
-    assert set(knowing) <= {"sidecar/server/lsp.py", "sidecar/server/connection.py", "sidecar/server/editor.py"}
-    assert len(knowing) <= 2, knowing
+def test_only_one_module_of_the_server_knows_pygls_and_only_editors_its_types() -> None:
+    assert [relative(p) for p in python_files("sidecar") if "pygls" in set(imported(p))] == ["sidecar/server/lsp.py"]
+    typed = [relative(p) for p in python_files("sidecar") if "lsprotocol" in set(imported(p))]
+    assert [name for name in typed if not name.startswith(("sidecar/server/lsp.py", "sidecar/server/editor/"))] == []

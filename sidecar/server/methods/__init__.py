@@ -36,6 +36,7 @@ METHODS: dict[str, Callable[..., Any]] = {
     "workspace/status": workspace.status,
     "workspace/sync": workspace.sync,
     "workspace/changes": workspace.changes,
+    "workspace/outline": workspace.outline,
     "turn/begin": turn.begin,
     "turn/end": turn.end,
     "turn/feedback": conversation.feedback,

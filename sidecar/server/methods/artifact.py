@@ -5,14 +5,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Sequence
 from functools import partial
+from itertools import islice
 from typing import Any
 
 from protocol.requests.artifact import ListParams, ResolveParams, SearchParams, VersionsParams
-from sidecar.core.artifacts import describe_versions
+from sidecar.core.artifacts import Artifact, call_of, describe_versions
 from sidecar.core.blocks import iso
 from sidecar.core.errors import NotFound, Refusal, UnsafePath
 from sidecar.core.notices import Notice, for_selector, notice
 from sidecar.core.paths import FilePath, Path, PoolPath, parse_physical
+from sidecar.pacing import Pace
 from sidecar.searching import query
 from sidecar.searching import search as look_through
 from sidecar.server.caller import Caller
@@ -23,6 +25,7 @@ from sidecar.services import Services
 Answer = dict[str, Any]
 
 PATHS_AT_ONCE = 32
+LISTED_AT_ONCE = 256
 
 
 def resolve(services: Services, caller: Caller, params: ResolveParams) -> Any:
@@ -132,29 +135,33 @@ def _not_found(text: str, reason: str) -> Answer:
     return {"path": text, "found": False, "reason": reason, "notices": []}
 
 
-def list_artifacts(services: Services, caller: Caller, params: ListParams) -> Answer:
+async def list_artifacts(services: Services, caller: Caller, params: ListParams) -> Answer:
     """A page in order of logical path; the cursor is the last path of the page before."""
-    chosen = [
-        (logical, artifact)
-        for artifact in services.workspace.artifacts
-        if artifact.versions
-        and (logical := artifact.path.logical or "") > (params.cursor or "")
-        and (params.turn_id is None or artifact.path.turn_id == params.turn_id)
-        and (params.visibility is None or artifact.visibility == params.visibility)
-        and (params.prefix is None or logical.startswith(params.prefix))
-        and may_see(caller.role, artifact)
-    ]
-    chosen.sort(key=lambda pair: pair[0])
+    catalogue, pace = await services.catalogue.ready(), Pace()
     page: list[Answer] = []
-    last = ""
-    for logical, artifact in chosen:
-        if len(page) == params.limit:
-            return {"artifacts": page, "next_cursor": last}
-        record = services.reader.record(artifact)
-        if _fits(record, params):
+    last, after = "", params.cursor or ""
+    while entries := [*islice(catalogue.after(after, params.turn_id), LISTED_AT_ONCE)]:
+        for logical, artifact in ((entry.logical, entry.artifact) for entry in entries):
+            if not _is_asked_for(logical, artifact, params) or not may_see(caller.role, artifact):
+                continue
+            record = services.reader.record(artifact)
+            if not _fits(record, params):
+                continue
+            if len(page) == params.limit:
+                return {"artifacts": page, "next_cursor": last}
             page.append(record)
             last = logical
+        after = entries[-1].logical
+        await pace.rest()
     return {"artifacts": page, "next_cursor": None}
+
+
+def _is_asked_for(logical: str, artifact: Artifact, params: ListParams) -> bool:
+    return (
+        (params.tool_call_id is None or call_of(artifact.latest) == params.tool_call_id)
+        and (params.visibility is None or artifact.visibility == params.visibility)
+        and (params.prefix is None or logical.startswith(params.prefix))
+    )
 
 
 def _fits(record: Answer, params: ListParams) -> bool:

@@ -25,6 +25,11 @@ _VISIBLE: dict[str, frozenset[str]] = {
 }
 
 
+def visible_to(role: str) -> frozenset[str]:
+    """The visibilities of artifacts that the role sees."""
+    return _VISIBLE[role]
+
+
 def may_see(role: str, artifact: Artifact) -> bool:
     return artifact.visibility in _VISIBLE[role]
 

@@ -8,24 +8,21 @@ from protocol.base import NoParams
 from protocol.requests.workspace import ChangesParams, SyncParams
 from sidecar.core.blocks import iso
 from sidecar.core.changelog import Change
+from sidecar.pacing import Pace
 from sidecar.server.caller import Caller
-from sidecar.server.methods.seeing import sees_block, sees_logical
+from sidecar.server.methods.seeing import rows_for, sees_block, sees_logical, visible_to
 from sidecar.services import Services
 
+ROWS_AT_ONCE = 1000
 
-def status(services: Services, _: Caller, __: NoParams) -> dict[str, Any]:
-    workspace = services.workspace
+
+async def status(services: Services, caller: Caller, _: NoParams) -> dict[str, Any]:
+    workspace, counts = services.workspace, await _counts(services, caller.role)
     answer: dict[str, Any] = {
         "revision": workspace.revision,
         "out_dir": services.outdir.root,
         "conversation": workspace.facts.get("conversation", {}),
-        "counts": {
-            "turns": len(workspace.turn_ids),
-            "blocks": len(workspace.timeline),
-            "artifacts": len(workspace.artifacts),
-            "sources": len(workspace.pool),
-            "versions": sum(len(artifact.versions) for artifact in workspace.artifacts),
-        },
+        "counts": counts,
         "watcher": {**services.watch_state(), "over_limit": services.looker.over_limit},
         "store": services.hosting.state(),
         "conversation_store": _conversation_store(services),
@@ -37,6 +34,26 @@ def status(services: Services, _: Caller, __: NoParams) -> dict[str, Any]:
     if workspace.durable_turn_id:
         answer["turn_id"] = workspace.durable_turn_id
     return answer
+
+
+async def _counts(services: Services, role: str) -> dict[str, int]:
+    """How much there is for the role: what it may not see does not count."""
+    workspace, pace = services.workspace, Pace()
+    artifacts, versions = await services.outlining.totals(visible_to(role))
+    sources = len(workspace.pool)
+    if "pending" not in visible_to(role):
+        rows = workspace.pool.all_rows()
+        sources = 0
+        for at in range(0, len(rows), ROWS_AT_ONCE):
+            sources += len(rows_for(role, workspace, rows[at : at + ROWS_AT_ONCE]))
+            await pace.rest()
+    return {
+        "turns": len(workspace.turn_ids),
+        "blocks": len(workspace.timeline),
+        "artifacts": artifacts,
+        "sources": sources,
+        "versions": versions,
+    }
 
 
 def _conversation_store(services: Services) -> dict[str, Any]:
@@ -77,6 +94,12 @@ def _registered(services: Services, role: str, changes: Any) -> tuple[list[str],
             if sees_logical(role, workspace, str(row.get("artifact_path") or "")):
                 sids[about] = None
     return list(paths), sorted(sids)
+
+
+async def outline(services: Services, caller: Caller, _: NoParams) -> dict[str, Any]:
+    return await services.outlining.outline(
+        visible_to(caller.role), lambda number: sees_block(caller.role, services.workspace, number)
+    )
 
 
 def changes(services: Services, caller: Caller, params: ChangesParams) -> dict[str, Any]:

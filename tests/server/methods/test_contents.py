@@ -275,3 +275,13 @@ async def test_what_a_tool_was_asked_and_answered_is_without_what_we_gave_out(in
     await inside.ask("timeline/flush")
     written = (inside.out / "timeline.json").read_bytes()
     assert (b"ef:t" in written, b"cb/k" in written) == (False, False)
+
+
+async def test_a_text_is_text_wherever_its_head_is_cut(inside: Inside) -> None:
+    await inside.begin()
+    for length in range(4093, 4097):
+        inside.write(f"turn_1/files/{length}.md", "a" * length + "🎉" * 3)
+    await inside.sync()
+    for length in range(4093, 4097):
+        answer = await inside.ask("artifact/read", {"paths": [f"turn_1/files/{length}.md"]})
+        assert answer["blocks"][1]["text"] == "a" * length + "🎉" * 3

@@ -62,3 +62,15 @@ async def test_an_editor_hears_nothing_of_pending_files(inside: Inside) -> None:
     await inside.sync()
     changes = (await inside.ask("workspace/changes", {"since": 0}, role="editor"))["changes"]
     assert [change for change in changes if change["kind"] == "artifact"] == []
+
+
+async def test_what_an_editor_may_not_see_is_not_counted_for_it(inside: Inside) -> None:
+    await inside.begin()
+    await inside.ask("call/begin", {"tool_call_id": "tc_1", "tool_id": "exec", "params": {}})
+    inside.write("turn_1/files/a.txt")
+    inside.write("turn_1/files/b.txt")
+    expected = [{"path": "turn_1/files/b.txt", "visibility": "internal"}]
+    await inside.ask("call/end", {"tool_call_id": "tc_1", "expect": expected})
+    counts = {role: (await inside.ask("workspace/status", role=role))["counts"] for role in ("runtime", "editor")}
+    assert [counts[role]["artifacts"] for role in ("runtime", "editor")] == [2, 1]
+    assert [counts[role]["sources"] for role in ("runtime", "editor")] == [1, 1]

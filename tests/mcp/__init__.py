@@ -1,0 +1,1 @@
+"""Any MCP client, over real stdio, beside a daemon that is real."""

@@ -1,0 +1,86 @@
+"""What passes through to the daemon: many requests at once, cancelling, progress, and a second try."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.daemon_process import PROJECT
+from tests.mcp.conftest import CEILING, LEGACY, MODERN, joined
+
+FAKE = PROJECT / "tests/mcp/fake_door.py"
+PROGRAM = (
+    "import asyncio, sys\n"
+    "from sidecar.mcp.serving import Serving\n"
+    "asyncio.run(Serving(sys.argv[1:], role='exec', out_dir='out').run())\n"
+)
+
+
+def command(folder: Path) -> list[str]:
+    return [sys.executable, "-c", PROGRAM, sys.executable, str(FAKE), str(folder)]
+
+
+def heard(folder: Path, method: str) -> list[dict[str, Any]]:
+    notes = folder / "heard.jsonl"
+    lines = notes.read_text("utf-8").splitlines() if notes.exists() else []
+    return [message for message in map(json.loads, lines) if message["method"] == method]
+
+
+async def eventually(look: Any) -> None:
+    async with asyncio.timeout(CEILING):
+        while not look():  # noqa: ASYNC110 - it happens in another process
+            await asyncio.sleep(0.01)
+
+
+@pytest.mark.rule("cli.mcp-serves-any-client")
+@pytest.mark.parametrize("mode", [LEGACY, MODERN])
+async def test_a_long_call_holds_up_no_other_and_its_end_is_passed_on(tmp_path: Path, mode: str) -> None:
+    async with joined(command(tmp_path), mode=mode) as client:
+        long = asyncio.create_task(client.call_tool("search_files", {"root": ""}))
+        await eventually(lambda: heard(tmp_path, "artifact/search"))
+        for _ in range(3):
+            assert (await client.call_tool("workspace_status")).structured_content == {"asked": "workspace/status"}
+        assert not long.done()
+        long.cancel()
+        await eventually(lambda: heard(tmp_path, "$/cancelRequest"))
+        (asked,), (cancelled,) = heard(tmp_path, "artifact/search"), heard(tmp_path, "$/cancelRequest")
+        assert cancelled["params"]["id"] == asked["id"]
+        assert not (await client.call_tool("workspace_status")).is_error
+
+
+async def test_progress_comes_to_who_asked_for_it(tmp_path: Path) -> None:
+    told: list[tuple[float, float | None, str | None]] = []
+
+    async def progress(done: float, total: float | None, message: str | None) -> None:
+        told.append((done, total, message))
+
+    async with joined(command(tmp_path)) as client:
+        await client.call_tool("pull_assets", {"content": "x"}, progress_callback=progress)
+        await client.call_tool("pull_assets", {"content": "x"})
+        await eventually(lambda: told)
+        assert told == [(40, 100, "two of five")]
+        assert ["workDoneToken" in one["params"] for one in heard(tmp_path, "assets/pull")] == [True, False]
+
+
+@pytest.mark.rule("cli.mcp-outlives-the-daemon")
+async def test_a_change_whose_answer_was_lost_is_asked_once_more_as_the_same(tmp_path: Path) -> None:
+    async with joined(command(tmp_path)) as client:
+        await client.call_tool("workspace_status")
+        (tmp_path / "die").touch()
+        assert not (await client.call_tool("pull_assets", {"content": "x"})).is_error
+        first, second = heard(tmp_path, "assets/pull")
+        assert first["params"] == second["params"]
+        assert first["params"]["request_id"]
+        assert len(heard(tmp_path, "initialize")) == 2
+
+
+async def test_the_daemon_is_told_what_we_want_to_hear(tmp_path: Path) -> None:
+    async with joined(command(tmp_path)) as client:
+        await client.call_tool("workspace_status")
+    (hello,) = heard(tmp_path, "initialize")
+    assert hello["params"]["initializationOptions"]["events"] == ["artifacts", "notices"]

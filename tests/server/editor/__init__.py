@@ -1,0 +1,1 @@
+"""What editors show is what the workspace has, and no more than their role may see."""

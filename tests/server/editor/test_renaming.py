@@ -1,0 +1,71 @@
+"""When a file of OUT_DIR gets another name, open documents call it by that."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.server.editor.conftest import Told
+from tests.server.editor.desk import Desk
+
+
+def renamed(desk: Desk, **names: str) -> Any:
+    files = [{"oldUri": desk.uri(old), "newUri": desk.uri(new)} for old, new in names.items()]
+    return desk.client.call("workspace/willRenameFiles", {"files": files})
+
+
+def after(desk: Desk, answer: dict[str, Any]) -> dict[str, str]:
+    """What becomes of each document, by its name."""
+    names = {desk.uri(name): name for name in desk.texts}
+    changes = {change["textDocument"]["uri"]: change["edits"] for change in answer["documentChanges"]}
+    return {names[uri]: desk.applied(edits, names[uri]) for uri, edits in changes.items()}
+
+
+@pytest.mark.rule("editor.renamed-files-are-renamed-in-open-documents", "editor.positions-in-the-agreed-encoding")
+def test_every_form_is_kept(desk: Desk) -> None:
+    page = "turn_1/files/page.md"
+    desk.open("😀 turn_1/files/report.md é fi:turn_1.files/report.md, turn_2/files/report.md").open(
+        "![x](report.md)", page
+    )
+    answer = renamed(desk, **{"turn_1/files/report.md": "turn_1/files/new name.md"})
+    assert after(desk, answer) == {
+        "notes.md": "😀 turn_1/files/new name.md é fi:turn_1.files/new name.md, turn_2/files/report.md",
+        page: "![x](new%20name.md)",
+    }
+    assert {change["textDocument"]["version"] for change in answer["documentChanges"]} == {1}
+
+
+def test_a_folder_takes_its_files_along(desk: Desk) -> None:
+    desk.open("turn_1/files/sub/a.md turn_1/files/subway.md")
+    answer = renamed(desk, **{"turn_1/files/sub": "turn_1/files/other"})
+    assert after(desk, answer) == {"notes.md": "turn_1/files/other/a.md turn_1/files/subway.md"}
+
+
+def test_a_page_that_moves_keeps_what_it_refers_to(desk: Desk) -> None:
+    page = "turn_1/files/page.md"
+    desk.open("![x](data.csv) ![y](nothing.png)", page)
+    answer = renamed(desk, **{page: "turn_1/files/sub/page.md"})
+    assert after(desk, answer) == {page: "![x](../data.csv) ![y](nothing.png)"}
+
+
+@pytest.mark.parametrize(
+    ("old", "new"), [("a.md", "b.md"), ("turn_1/files/report.md", "b.md"), ("turn_9/x", "turn_9/y")]
+)
+def test_other_files_are_nobodys_concern(desk: Desk, old: str, new: str) -> None:
+    desk.open("turn_1/files/report.md a.md")
+    assert renamed(desk, **{old: new}) is None
+
+
+def test_the_client_is_told_which_files_it_is_about(desk: Desk, told: Told, sit: Callable[..., Desk]) -> None:
+    [wanted] = desk.client.welcome["workspace"]["fileOperations"]["willRename"]["filters"]
+    assert wanted == {"scheme": "file", "pattern": {"glob": f"{told.workspace.out_dir}/**"}}
+    assert "fileOperations" not in sit(capabilities={}).client.welcome.get("workspace", {})
+
+
+def test_a_client_without_versions_gets_plain_changes(sit: Callable[..., Desk]) -> None:
+    desk = sit(capabilities={"workspace": {"fileOperations": {"willRename": True}}})
+    desk.open("turn_1/files/report.md")
+    answer = renamed(desk, **{"turn_1/files/report.md": "turn_1/files/new.md"})
+    assert desk.applied(answer["changes"][desk.uri("notes.md")]) == "turn_1/files/new.md"
