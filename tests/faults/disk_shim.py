@@ -1,7 +1,7 @@
 """Programs whose every change of a folder is taken down, or fails at will: `disk_shim.c`, made where a compiler is.
 
-    record = Recorded(folder, log)          # a daemon under it: `env` before its words
-    for change in read_log(log): ...        # what it did to its disk, in order
+record = Recorded(folder, log)          # a daemon under it: `env` before its words
+for change in read_log(log): ...        # what it did to its disk, in order
 """
 
 from __future__ import annotations

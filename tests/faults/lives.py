@@ -106,7 +106,7 @@ def live_and_die(life: Life, chance: random.Random, ledger: Ledger) -> None:
 
 
 def die_often(folder: Path, *, kind: str, deaths: int, seed: int) -> Ledger:
-    """Lives of one workspace, one after the other. `kind` is "works" or "turns", see `mortal`. Raises AssertionError."""
+    """Lives of one workspace, one after the other; `kind` is "works" or "turns". Raises AssertionError."""
     chance = random.Random(seed)
     ledger = Ledger()
     for _ in range(deaths):

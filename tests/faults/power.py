@@ -25,6 +25,8 @@ from tests.faults.promises import (
 )
 from tests.server.inside import awake
 
+BETWEEN_COLLECTIONS = 50
+
 
 @dataclass(slots=True)
 class Cuts:
@@ -41,6 +43,7 @@ def cut_power(recording: Recording, folder: Path, *, images: int, seed: int) -> 
     disk, found, done = deepcopy(recording.before), Cuts(), 0
     written = iter([*recording.written])
     next_written = next(written, None)
+    gc.freeze()  # so that no daemon's start looks through what we hold
     for cut in cuts(recording.changes, images, chance):
         for change in recording.changes[done:cut]:
             while next_written is not None and next_written.at < change.at:
@@ -58,11 +61,17 @@ def cut_power(recording: Recording, folder: Path, *, images: int, seed: int) -> 
         try:
             asyncio.run(_wakes(image, acknowledged, recording.whole))
         except Exception as fault:  # noqa: BLE001 - whatever it is, it is a finding
-            found.faults.append(f"after change {cut} of {len(recording.changes)}: {type(fault).__name__}: {fault}"[:600])
+            found.faults.append(
+                f"after change {cut} of {len(recording.changes)}: {type(fault).__name__}: {fault}"[:600]
+            )
             disk.image(folder / f"bad-{len(found.faults)}", random.Random(mine))  # as it was, to be looked at
         finally:
             shutil.rmtree(image)
+        if found.images % BETWEEN_COLLECTIONS == 0:
             gc.unfreeze()  # each daemon freezes what it loaded, for it means to live long
+            gc.collect()
+            gc.freeze()
+    gc.unfreeze()
     return found
 
 

@@ -163,7 +163,10 @@ async def _make_files(
 ) -> None:
     """Files old and new outside every call, in a folder that was there at the first opening."""
     for serial in range(10_000):
-        path, content = f"turn_0/files/{name}_{chance.randrange(4)}.txt", f"{name}:{serial}\n" * chance.randrange(1, 600)
+        path, content = (
+            f"turn_0/files/{name}_{chance.randrange(4)}.txt",
+            f"{name}:{serial}\n" * chance.randrange(1, 600),
+        )
         await asyncio.to_thread(workspace.write, path, content)
         await client.call("workspace/sync")
         (result,) = (await client.call("artifact/resolve", {"paths": [path]}))["results"]
