@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import tempfile
+import traceback
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -65,10 +66,15 @@ def found_by(*tests: str, times: int = 1) -> Callable[[int, Path], Outcome]:
     return measure
 
 
-def measured(row: Row, seed: int) -> Outcome:
-    """Raises NotMeasured."""
-    with tempfile.TemporaryDirectory(prefix="as-figure-") as folder:
-        return row.long(seed, Path(folder))
+def measured(row: Row, seed: int) -> Outcome | NotMeasured:
+    """What was found. A figure that breaks is one that is wrong, and the next ones are found all the same."""
+    with tempfile.TemporaryDirectory(prefix="as-figure-", ignore_cleanup_errors=True) as folder:
+        try:
+            return row.long(seed, Path(folder))
+        except NotMeasured as missing:
+            return missing
+        except Exception as fault:  # noqa: BLE001 - whatever it is, it is a finding
+            return Outcome(0, 1, f"it broke: {type(fault).__name__}", (traceback.format_exc(),))
 
 
 def line(row: Row, seed: int, found: Outcome | NotMeasured, seconds: float) -> str:

@@ -23,8 +23,19 @@ def test_a_figure_that_tests_find_counts_cases_and_failures(tmp_path: Path) -> N
     file = tmp_path / "test_two.py"
     file.write_text("def test_right():\n    pass\n\n\ndef test_wrong():\n    assert False\n")
     found = measured(Row(1, "two", "0", found_by(str(file)), ()), 1)
+    assert isinstance(found, Outcome)
     assert (found.tried, found.wrong) == (2, 1)
     assert found.faults[0].endswith("test_wrong")
+
+
+def test_a_figure_that_breaks_is_wrong_and_ends_no_run() -> None:
+    def breaks(_: int, __: Path) -> Outcome:
+        raise TimeoutError("nobody answered")
+
+    found = measured(Row(1, "broken", "0", breaks, ()), 1)
+    assert isinstance(found, Outcome)
+    assert found.wrong == 1
+    assert "nobody answered" in found.faults[0]
 
 
 def test_a_line_says_what_was_missed_and_what_was_not_measured() -> None:

@@ -12,7 +12,7 @@ from tests.faults.power import cut_power
 from tests.faults.power_life import record
 from tests.faults.quick_disk import in_memory
 
-IMAGES = 40
+IMAGES = 30
 
 
 @pytest.mark.timeout(300)
