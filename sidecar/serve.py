@@ -15,6 +15,7 @@ from typing import IO, TYPE_CHECKING, Any, cast
 from sidecar.config import Settings, read_settings
 from sidecar.console.arguments import Parser, add_workspace
 from sidecar.settings_file import BadSettings
+from sidecar.stores.durable import make_folder
 
 if TYPE_CHECKING:
     from sidecar.server.assembly import Wanted
@@ -98,7 +99,7 @@ def _private(path: str, flags: int) -> int:
 
 
 def _begin_log(settings: Settings, socket_folder: str) -> None:
-    os.makedirs(settings.state_dir, mode=0o700, exist_ok=True)
+    make_folder(settings.state_dir)
     handlers: list[logging.Handler] = [_PrivateFile(os.path.join(settings.state_dir, LOG_NAME))]
     said = logging.StreamHandler(sys.stderr)
     if _is_spawn_log(socket_folder):

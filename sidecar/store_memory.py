@@ -12,6 +12,7 @@ import os
 from collections.abc import Mapping
 
 from sidecar.settings_file import BadSettings
+from sidecar.stores.durable import sync_folder
 
 NAME = "store.json"
 BYTES = 65536
@@ -49,3 +50,4 @@ def remember(state_dir: str, settings: Mapping[str, object]) -> None:
         file.flush()
         os.fsync(file.fileno())
     os.replace(arriving, path)
+    sync_folder(state_dir)

@@ -45,6 +45,7 @@ class Blobs:
         self._lock = threading.Lock()
         self._total: int | None = None
         self._unsynced = False
+        self._sound: set[str] = set()  # what has been written or hashed since the start
 
     def writer(self) -> Writer:
         """A writer for bytes to keep. With too little free disk it only hashes."""
@@ -100,6 +101,7 @@ class Blobs:
                 os.unlink(path)
             except FileNotFoundError:
                 return 0
+            self._sound.discard(sha256)
             if self._total is not None:
                 self._total -= size
             return size
@@ -118,8 +120,20 @@ class Blobs:
             raise
 
     def holds(self, sha256: str, size: int) -> bool:
-        """Whether a blob of this size has this name: all a writer needs to know before it spares itself the disk."""
-        return _size(self._place(sha256)) == size
+        """Whether these very bytes are kept: what a writer must know before it spares itself the disk.
+
+        What was there before us is hashed once. A power cut may have left a file of the right size with other bytes,
+        and whoever took it for the blob would leave the only good copy to the next program that writes over it.
+        """
+        if _size(self._place(sha256)) != size:
+            return False
+        if sha256 not in self._sound:
+            try:
+                self.open_verified(sha256).close()
+            except (NotFound, OSError):
+                return False
+            self._sound.add(sha256)
+        return True
 
     def adopt(self, unfinished: str, sha256: str, size: int) -> None:
         """Move finished bytes to their name. What stands there is the same, or damaged, and gives way."""
@@ -132,6 +146,7 @@ class Blobs:
                 os.mkdir(os.path.dirname(place), 0o700)
                 os.rename(unfinished, place)
             self._unsynced = True
+            self._sound.add(sha256)
             if self._total is not None:
                 self._total += size - standing
 

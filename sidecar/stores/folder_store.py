@@ -26,6 +26,7 @@ from urllib.parse import quote, unquote
 
 from sidecar.core.errors import Fault, NotFound, StoreUnavailable
 from sidecar.ports import Abilities, Stored
+from sidecar.stores.durable import make_folder
 from sidecar.stores.folder_tree import Obstructed, make_folders, open_file, remove, walk
 from sidecar.stores.keys import KEY_BYTES, SEGMENT_BYTES, KeyTaken, check_key, is_key
 from sidecar.stores.opens import FOLDER, held
@@ -166,7 +167,7 @@ class FolderStore:
             except FileNotFoundError:
                 if self._was_there:
                     raise
-                os.makedirs(self.root, mode=0o700, exist_ok=True)
+                make_folder(self.root)
                 root = os.open(self.root, FOLDER)
             with held(root):
                 with self._lock:

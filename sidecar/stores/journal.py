@@ -17,6 +17,7 @@ from typing import NamedTuple, cast
 from sidecar.core.errors import JournalUnavailable
 from sidecar.core.limits import COMMIT_BYTES, COMMIT_GROUPS
 from sidecar.ports import Record
+from sidecar.stores.durable import make_folder
 from sidecar.stores.journal_file import SCHEMA, JournalDamaged, NoRoom, Row, Schema, seal, take_lock
 from sidecar.stores.journal_repair import Damage, open_sound, rescue
 
@@ -77,7 +78,7 @@ class Journal:
         once, after the waiters have been told, when an I/O error leaves the state of the disk unknown.
         """
         try:
-            os.makedirs(folder, mode=0o700, exist_ok=True)
+            make_folder(folder)
             return cls(folder, schema, post=post, on_fatal=on_fatal)
         except OSError as error:
             raise JournalUnavailable(folder, str(error)) from error

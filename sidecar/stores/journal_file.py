@@ -22,6 +22,7 @@ from typing import NamedTuple
 from xxhash import xxh3_64_intdigest as xxh3
 
 from sidecar.core.errors import JournalUnavailable
+from sidecar.stores.durable import sync_folder
 
 DATABASE = "journal.db"
 LOCK = "journal.lock"
@@ -110,15 +111,6 @@ def take_lock(folder: str) -> int:
     os.ftruncate(lock, 0)
     os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)
     return lock
-
-
-def sync_folder(folder: str) -> None:
-    """Make the names in `folder` durable."""
-    opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(opened)
-    finally:
-        os.close(opened)
 
 
 def free_name(path: str, label: str) -> str:

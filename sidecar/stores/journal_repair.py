@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from itertools import islice
 
 from sidecar.core.errors import JournalUnavailable
+from sidecar.stores.durable import sync_folder
 from sidecar.stores.journal_file import (
     DATABASE,
     SCHEMA,
@@ -21,7 +22,6 @@ from sidecar.stores.journal_file import (
     NoRoom,
     Schema,
     free_name,
-    sync_folder,
 )
 
 _log = logging.getLogger(__name__)

@@ -16,6 +16,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from sidecar.core.errors import Fault, StoreUnavailable
+from sidecar.stores.durable import make_folder
 from sidecar.stores.index_migrations import NOTES, Step, StepState, missing, states
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ class SqliteFile:
         import apsw
 
         with faults():
-            os.makedirs(os.path.dirname(self.path), mode=0o700, exist_ok=True)
+            make_folder(os.path.dirname(self.path))
             os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
             connection = apsw.Connection(self.path, flags=apsw.SQLITE_OPEN_READWRITE)
         try:

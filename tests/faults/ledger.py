@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
 Said = dict[str, Any]
+_GROUPED = re.compile(r"[^:]+:\d+:\d+:\d+")  # name:serial:part:size, see `check_groups`
 
 
 class Ledger:
@@ -21,6 +23,7 @@ class Ledger:
         self._visibility: dict[str, str] = {}
         self._revision = 0
         self._ended: set[str] = set()
+        self._over: set[str] = set()
 
     def note(self, said: Said) -> None:
         """An acknowledgement, as it came."""
@@ -35,11 +38,18 @@ class Ledger:
                 self._files.setdefault(path, []).append(sha256)
                 if sid is not None:
                     self._sids[path] = sid
+            case {"turn": turn}:
+                self._over.add(turn)
             case {"ended": call, "path": path, "visibility": visibility}:
                 self._ended.add(call)
                 self._visibility[path] = visibility
             case _:
                 pass
+
+    @property
+    def numbers(self) -> set[int]:
+        """Every source number that anybody was told."""
+        return {*self._keys, *self._sids.values()}
 
     def check(self, woke: Said) -> None:
         """Compare with what was found at the next start."""
@@ -53,6 +63,7 @@ class Ledger:
         assert woke["revision"] >= self._revision, "the revision went back"
         self._revision = woke["revision"]
         assert not self._ended & {*woke["open_calls"]}, "a call that had ended is open again"
+        assert woke.get("turn") not in self._over, "a turn that had ended is open again"
 
     def _number(self, rows: dict[int, str]) -> None:
         for sid, key in rows.items():
@@ -62,8 +73,8 @@ class Ledger:
         for index, text in self._blocks.items():
             assert index < len(blocks), f"block {index} is lost: {text}"
             assert blocks[index] == text, f"block {index} was {text} and is {blocks[index]}"
-        self._blocks |= {index: text for index, text in enumerate(blocks) if text.count(":") == 3}
-        mine = [text for text in blocks if text.count(":") == 3]
+        self._blocks |= {index: text for index, text in enumerate(blocks) if _GROUPED.fullmatch(text)}
+        mine = [text for text in blocks if _GROUPED.fullmatch(text)]
         check_groups(mine)
         places: dict[str, list[tuple[int, int]]] = {}
         for text in mine:

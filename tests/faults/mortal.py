@@ -10,6 +10,7 @@ import asyncio
 import base64
 import hashlib
 import itertools
+import os
 import random
 from collections.abc import Callable
 from multiprocessing.connection import Connection
@@ -18,21 +19,42 @@ from typing import Any
 
 import orjson
 
+from tests.faults import disk_shim
+from tests.faults.promises import hosted_is_there, saved_is_there, store_of
 from tests.server.inside import Inside, awake
 
 Said = dict[str, Any]
 TURN = "turn_1"
 
 
-def live(folder: str, seed: int, pipe: Connection) -> None:
+def live(folder: str, seed: int, pipe: Connection, kind: str = "works") -> None:
     """Live until killed. The target of a process; what is sent has left our hands."""
-    asyncio.run(_live(Path(folder), seed, lambda said: pipe.send_bytes(orjson.dumps(said))))
+    asyncio.run(_live(Path(folder), seed, lambda said: pipe.send_bytes(orjson.dumps(said)), kind))
 
 
-async def _live(folder: Path, seed: int, say: Callable[[Said], None]) -> None:
-    async with awake(folder) as inside:
+def fall(folder: str, seed: int, pipe: Connection, fault: str, nth: int) -> None:
+    """Live under the shim on a disk whose `nth` change fails; says how it ended, unless it dies of it."""
+    disk_shim.fail_at(Path(folder), fault, nth)
+
+    def say(said: Said) -> None:
+        pipe.send_bytes(orjson.dumps({**said, "changes": disk_shim.changes_so_far()}))
+
+    try:
+        asyncio.run(_live(Path(folder), seed, say, "turns"))
+    except BaseException as end:  # noqa: BLE001 - whoever asked was told, and so is the test
+        say({"ended_with": repr(end)[:300]})
+    os._exit(70)
+
+
+async def _live(folder: Path, seed: int, say: Callable[[Said], None], kind: str) -> None:
+    store = store_of(folder) if kind == "turns" else None
+    async with awake(folder, store=store) as inside:
+        if store is not None:
+            hosted_is_there(inside, store)
+            await saved_is_there(inside)
         say({"woke": inventory(inside)})
-        await Mortal(inside, seed, say).work()
+        mortal = Mortal(inside, seed, say)
+        await (mortal.work() if store is None else mortal.turns())
 
 
 def inventory(inside: Inside) -> Said:
@@ -51,6 +73,7 @@ def inventory(inside: Inside) -> Said:
             }
             for artifact in workspace.artifacts
         },
+        "turn": workspace.durable_turn_id,
         "open_calls": [call.tool_call_id for call in workspace.open_calls],
     }
 
@@ -74,6 +97,43 @@ class Mortal:
             views.run(),
             keeper.run(),
         )
+
+    async def turns(self) -> None:
+        """Everything that a turn does to a disk: its files, its hosting, the index, its end, and what comes after."""
+        chance = random.Random(self._seed)
+        services, assembly = self._inside.assembly.services, self._inside.assembly
+        background = (assembly.views, assembly.keeper, services.saver, assembly.feedback, services.lease)
+        works = (self._append, self._merge, self._turns)
+        if turn := self._inside.workspace.durable_turn_id:
+            await self._ask("turn/end", {"turn_id": turn})  # of the life before
+        await asyncio.gather(
+            *(work(f"{self._seed}-{at}", random.Random(chance.random())) for at, work in enumerate(works)),
+            *(one.run() for one in background),
+        )
+
+    async def _turns(self, name: str, chance: random.Random) -> None:
+        for serial in itertools.count():
+            turn = f"t{name}-{serial}"
+            await self._ask("turn/begin", {"turn_id": turn, "prompt": f"number {serial}"})
+            call = f"tc_{name}_{serial}"
+            await self._ask("call/begin", {"tool_call_id": call, "tool_id": "exec", "params": {}})
+            path = f"{turn}/files/made.txt"
+            await self._file(path, f"made by {name}:{serial}")
+            await self._ask("call/end", {"tool_call_id": call, "expect": [{"path": path, "visibility": "external"}]})
+            self._say({"ended": call, "path": path, "visibility": "external"})
+            notes = f"{turn}/files/notes.md"
+            content = f"# Notes {serial}\n" + "line\n" * chance.randrange(300)
+            wrote = await self._ask("artifact/write", {"path": notes, "kind": "file", "content": content})
+            self._say_file(wrote["artifact"])
+            patch = f"@@ -1 +1 @@\n-# Notes {serial}\n+# Better notes {serial}\n"
+            self._say_file((await self._ask("artifact/patch", {"path": notes, "patch": patch}))["artifact"])
+            await self._ask("turn/end", {"turn_id": turn, "completion": {"text": "done"}})
+            self._say({"turn": turn})
+            await self._ask("turn/feedback", {"turn_id": turn, "reaction": "ok", "text": "well", "origin": "user"})
+            self._say({"rated": turn})
+
+    def _say_file(self, artifact: Said) -> None:
+        self._say({"file": artifact["physical_path"], "sha256": artifact["sha256"], "sid": artifact.get("sid")})
 
     async def _append(self, name: str, chance: random.Random) -> None:
         """Blocks in groups of one to four; each says which one of how many it is."""

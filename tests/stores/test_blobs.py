@@ -175,6 +175,14 @@ def test_a_blob_cut_short_by_a_power_cut_is_written_anew(blobs: Blobs, state: Pa
     assert (read(blobs, SHA), blobs.total_bytes()) == (DATA, 10)
 
 
+def test_a_blob_that_a_power_cut_left_with_other_bytes_is_written_anew(blobs: Blobs, state: Path) -> None:
+    keep(blobs, DATA)
+    (state / "kept" / SHA[:2] / SHA[2:]).write_bytes(bytes(len(DATA)))
+    awake = Blobs(str(state))
+    assert keep(awake, DATA).kept
+    assert (read(awake, SHA), awake.total_bytes()) == (DATA, len(DATA))
+
+
 def test_a_link_in_the_place_of_a_blob_is_not_followed(blobs: Blobs, state: Path, tmp_path: Path) -> None:
     (tmp_path / "other").write_bytes(DATA)
     keep(blobs, DATA)
