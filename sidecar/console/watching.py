@@ -35,7 +35,8 @@ def watch(place: Place, asked: argparse.Namespace) -> int:
                 if method in _SAID:
                     complain(_SAID[method])
             case _ if asked.json:
-                say(json.dumps({"method": method, "params": params}, ensure_ascii=False))
+                # A name may hold what turns a terminal's line around; JSON alone escapes only some of it.
+                say(json.dumps({"method": method, "params": params}, ensure_ascii=on_terminal()))
             case _:
                 for line in lines(method, params):
                     say(line)

@@ -5,10 +5,9 @@ Everything is asked at every key press, so that each question is one pass over s
 
 from __future__ import annotations
 
-from bisect import bisect_right, insort
+from bisect import bisect_left, bisect_right, insort
 from collections.abc import Callable, Iterable, Iterator
-from heapq import merge
-from itertools import islice
+from itertools import islice, takewhile
 from typing import Literal, NamedTuple
 
 from sidecar.core.artifacts import Artifact
@@ -46,10 +45,12 @@ class Folder(NamedTuple):
 class Catalogue:
     """Every artifact that has a version. Who asks says which of them may be seen."""
 
-    __slots__ = ("_known", "_turns")
+    __slots__ = ("_all", "_in_order", "_known", "_turns")
 
     def __init__(self) -> None:
         self._known: set[str] = set()
+        self._all: list[Entry] = []
+        self._in_order = True  # put right by who asks: many files land at once, and few ask for all of them
         self._turns: dict[str, list[Entry]] = {}
 
     def __len__(self) -> int:
@@ -65,6 +66,8 @@ class Catalogue:
         folded = path.rel.casefold()
         entry = Entry(logical, path.physical, folded, folded.rpartition("/")[2], artifact)
         insort(self._turns.setdefault(path.turn_id if path.place else "", []), entry, key=_logical)
+        self._in_order = self._in_order and (not self._all or self._all[-1].logical < logical)
+        self._all.append(entry)
 
     @property
     def firsts(self) -> dict[str, float]:
@@ -76,10 +79,23 @@ class Catalogue:
         for turn in (*order, ""):
             yield from self._turns.get(turn, ())
 
-    def after(self, logical: str, turn_id: str | None) -> Iterator[Entry]:
-        """Entries in order of their logical paths, from the one behind this path on; of one turn where it is named."""
-        turns = self._turns.values() if turn_id is None else [self._turns.get(turn_id, [])]
-        return merge(*(_from(entries, logical) for entries in turns), key=_logical)
+    def after(self, logical: str, turn_id: str | None, prefix: str = "") -> Iterator[Entry]:
+        """Entries in order of their logical paths, from the one behind this path on.
+
+        Only of one turn where it is named, and only those whose path begins with the prefix.
+        """
+        entries = self._everything() if turn_id is None else self._turns.get(turn_id, [])
+        if logical < prefix:
+            start = bisect_left(entries, prefix, key=_logical)
+        else:
+            start = bisect_right(entries, logical, key=_logical)
+        return takewhile(lambda one: one.logical.startswith(prefix), islice(entries, start, None))
+
+    def _everything(self) -> list[Entry]:
+        if not self._in_order:
+            self._all.sort(key=_logical)
+            self._in_order = True
+        return self._all
 
     def folders(self, typed: str, spelling: Spelling, order: Iterable[str], sees: Sees) -> Iterator[Folder]:
         """The places of turns whose paths begin with what was typed, and go on."""
@@ -118,7 +134,3 @@ class Catalogue:
 
 def _logical(entry: Entry) -> str:
     return entry.logical
-
-
-def _from(entries: list[Entry], logical: str) -> Iterator[Entry]:
-    return islice(entries, bisect_right(entries, logical, key=_logical), None)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Literal, NamedTuple
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from sidecar.core import limits
 from sidecar.core.asset_reference import Place, cited, wanted
@@ -98,15 +98,27 @@ def is_older_spelling(reference: Reference, path: Path | None) -> bool:
     return reference.written.startswith(f"fi:{path.turn_id}.attachments/")
 
 
-def respelled(reference: Reference, path: FilePath, folder: str | None) -> str:
-    """Another path, written as the reference writes its own; in full where the form does not reach it."""
+def respelled(reference: Reference, path: FilePath, folder: str | None, *, instead_of: Path | None = None) -> str:
+    """Another path, written as the reference writes its own; in full where the form does not reach it.
+
+    `instead_of` is the path that is meant, the usual one if none is given: what follows it, as `#section`, is kept.
+    """
+    tail = _tail(reference.written, instead_of or reference.usual)
     match reference.form:
         case "logical" if path.logical is not None:
-            return path.logical
+            return path.logical + tail
         case "relative" if folder is not None:
-            return quote(_relative(path.physical, folder))
+            return quote(_relative(path.physical, folder)) + tail
         case _:
-            return path.physical if reference.form != "relative" else quote(path.physical)
+            return (path.physical if reference.form != "relative" else quote(path.physical)) + tail
+
+
+def _tail(written: str, path: Path | None) -> str:
+    """The query and the fragment of a link, unless they are a part of the file's name."""
+    found = _TAIL.search(written)
+    if found is None or not isinstance(path, FilePath):
+        return ""
+    return "" if path.physical.endswith((found[0], unquote(found[0]))) else found[0]
 
 
 def _relative(physical: str, folder: str) -> str:
@@ -123,12 +135,21 @@ def _citations(text: str, kind: str) -> Iterator[Reference]:
         start = found.start
         if start == found.end:
             # A tag of HTML cites from its end on; the members of JSON cite at no place of their own.
-            start = text.lower().rfind("<sup", max(0, start - _TAG_CHARS), start) if kind in HTML else -1
-            if start < 0:
+            tag = _tag_before(text, start) if kind in HTML else None
+            if tag is None:
                 continue
+            start = tag
         yield Reference(
             start, found.end, "citation", text[start : found.end], numbers=found.numbers, settled=found.settled
         )
+
+
+def _tag_before(text: str, end: int) -> int | None:
+    """Where the last `<sup` before an offset begins."""
+    # In small letters a text may be longer, and all of it for each tag would be too much.
+    near = max(0, end - _TAG_CHARS)
+    starts = [found.start() for found in _TAG.finditer(text[near:end])]
+    return near + starts[-1] if starts else None
 
 
 def _assets(text: str, kind: str, folder: str | None) -> Iterator[Reference]:
@@ -206,6 +227,8 @@ def _apart(found: Iterable[Reference]) -> list[Reference]:
 
 
 _TAG_CHARS = 4096
+_TAG = re.compile("<sup", re.IGNORECASE | re.ASCII)
+_TAIL = re.compile(r"[?#].*", re.DOTALL)
 _FROM_OUT_DIR = re.compile(r"(?:\./)?[A-Za-z0-9_-]{1,128}/(?:files|attachments)/")
 _LEAVES = re.compile(r"(?:\A|/)\.\.(?:/|\Z)")
 _MAY_NAME = re.compile(r"files/|attachments/|[a-z]:[\w.]|sources_pool")

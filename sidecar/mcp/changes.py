@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from contextlib import suppress
 from typing import Any
 
@@ -14,6 +15,8 @@ from sidecar.mcp.door import Door, NoDaemon, Refused
 
 GATHER_SECONDS = 0.1
 SUBSCRIPTIONS = 10_000
+
+log = logging.getLogger(__name__)
 
 
 class Changes:
@@ -58,9 +61,15 @@ class Changes:
             await self._stirred.wait()
             await asyncio.sleep(GATHER_SECONDS)
             self._stirred.clear()
-            everything = await self._missed(door) if self._gap else False
-            paths, self._paths = self._paths, {}
-            await self._tell([address(path) for path in paths], everything=everything)
+            try:
+                await self._round(door)
+            except Exception:  # one round that failed must not be the last one
+                log.exception("a client could not be told of changes")
+
+    async def _round(self, door: Door) -> None:
+        everything = await self._missed(door) if self._gap else False
+        paths, self._paths = self._paths, {}
+        await self._tell([address(path) for path in paths], everything=everything)
 
     async def _missed(self, door: Door) -> bool:
         """Gather what changed since the last event; whether that cannot be said, and so may be everything."""
@@ -87,5 +96,6 @@ class Changes:
         for uri in uris:
             await self.bus.publish(ResourceUpdated(uri=uri))
         if session is not None:
-            for uri in self.wanted if everything else self.wanted.intersection(uris):
+            # Copied, since the client may subscribe to another one while it is told of these.
+            for uri in tuple(self.wanted if everything else self.wanted.intersection(uris)):
                 await session.send_resource_updated(uri)

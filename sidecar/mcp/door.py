@@ -10,6 +10,7 @@ import itertools
 import os
 import subprocess
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import uuid4
@@ -121,12 +122,19 @@ class Door:
             raise NoDaemon(f"{self._command[0]} cannot be started ({error.strerror})") from None
         line = _Line(process)
         line.listening = asyncio.create_task(self._listen(line))
+        try:
+            await self._greet(line)
+        except BaseException:  # refused or cancelled: nobody would ever hang up this one
+            await _abandon(line)
+            raise
+        return line
+
+    async def _greet(self, line: _Line) -> None:
         options = {"protocol_version": PROTOCOL_VERSION, "events": list(TOPICS)}
         hello = {"processId": os.getpid(), "rootUri": None, "capabilities": {}, "initializationOptions": options}
         answer = await self._ask(line, "initialize", hello, None)
         line.send({"method": "initialized", "params": {}})
         self._heard("door/opened", answer["capabilities"]["experimental"]["artifact_sidecar"])
-        return line
 
     async def _ask(self, line: _Line, method: str, params: dict[str, Any], progress: Progress | None) -> dict[str, Any]:
         number = next(self._ids)
@@ -178,6 +186,24 @@ class Door:
                 answer = line.waiting.get(number)
                 if answer is not None and not answer.done():
                     answer.set_result(message)
+
+
+async def _abandon(line: _Line) -> None:
+    """End a process that was not greeted."""
+    assert line.process.stdin is not None
+    line.process.stdin.close()
+    with suppress(ProcessLookupError):
+        line.process.terminate()
+    try:
+        async with asyncio.timeout(ENDING_SECONDS):
+            await line.process.wait()
+    except TimeoutError:
+        with suppress(ProcessLookupError):
+            line.process.kill()
+        await line.process.wait()
+    if line.listening is not None:
+        line.listening.cancel()
+        await asyncio.gather(line.listening, return_exceptions=True)
 
 
 _ENDED = "no daemon serves the workspace; stderr says why"

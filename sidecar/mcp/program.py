@@ -26,7 +26,10 @@ def main(argv: list[str], *, says: str) -> int:
     add_store(parser)
     asked = parser.parse_args(argv)
     if importlib.util.find_spec("mcp") is None:
-        complain("mcp needs the MCP SDK: install artifact-sidecar[mcp], or the package `mcp` beside it")
+        complain(
+            "mcp needs the MCP SDK: `pip install -c .ci/constraints.txt -e '.[mcp]'` in a checkout, "
+            "or `pip install mcp`"
+        )
         return UNAVAILABLE
     given = {name: value for name in FLAGS if (value := getattr(asked, name))}
     try:

@@ -11,7 +11,7 @@ import asyncio
 import inspect
 import logging
 import re
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import partial
@@ -27,13 +27,15 @@ from pygls.protocol import LanguageServerProtocol
 from pygls.workspace import TextDocument
 
 from sidecar.core.limits import MIB
-from sidecar.core.positions import Encoding, Lines
+from sidecar.core.positions import Change, Encoding, Lines, changed
 from sidecar.server.asking import Questions
 from sidecar.server.caller import Client
 from sidecar.server.failures import UNKNOWN_METHOD, Failed, Failure, wrong_params
 
 NAME = "artifact-sidecar"
 DOCUMENT_CHARS = 64 * MIB  # of all documents that one client has open
+DOCUMENTS = 2000  # that one client has open
+EDITED_CHARS = 512 * MIB  # that one notification of changes may have us copy, or look at
 
 # pygls logs whole bodies and a traceback for each refusal. What is worth a line, we write ourselves.
 logging.getLogger("pygls").setLevel(logging.CRITICAL + 1)
@@ -118,14 +120,28 @@ class OpenText(TextDocument):
         """The text with its lines, in the encoding of positions that was agreed upon."""
         known: Lines | None = vars(self).get("_placed")
         if known is None or known.text is not self._source:
-            known = self._placed = Lines(self._source or "", _encoding(self.position_codec.encoding))
+            known = self._placed = self._in_lines(self._source or "")
         return known
 
-    def _apply_incremental_change(self, change: types.TextDocumentContentChangePartial) -> None:
-        placed = self.placed
-        start, end = (placed.offset(one.line, one.character) for one in (change.range.start, change.range.end))
-        self._placed = placed.edited(start, max(start, end), change.text)
-        self._source = self._placed.text
+    def change(self, changes: Sequence[types.TextDocumentContentChangeEvent]) -> str | None:
+        """Make all changes of one notification, and answer the new text; None where that is too much work."""
+        lines = self.placed
+        whole = [at for at, one in enumerate(changes) if not isinstance(one, types.TextDocumentContentChangePartial)]
+        if whole:
+            lines, changes = self._in_lines(changes[whole[-1]].text), changes[whole[-1] + 1 :]
+        made = changed(lines, [_change(one) for one in changes], most=EDITED_CHARS)
+        if made is None:
+            return None
+        self._placed, self._source = made, made.text
+        return made.text
+
+    def _in_lines(self, text: str) -> Lines:
+        return Lines(text, _encoding(self.position_codec.encoding))
+
+
+def _change(one: Any) -> Change:
+    start, end = one.range.start, one.range.end
+    return (start.line, start.character), (end.line, end.character), one.text
 
 
 def _encoding(named: Any) -> Encoding:
@@ -171,6 +187,7 @@ class EditorSession:
         self._editor = Editor(shared, client, wire)
         self._protocol = self._editor.protocol
         self._weights: dict[str, int] = {}
+        self._weight = 0  # of all of them
         self._features = shared.features
 
     def initialize(self, message: Mapping[str, Any]) -> dict[str, Any]:
@@ -216,9 +233,9 @@ class EditorSession:
         if handler is None or _is_request(method):
             return None
         params = self._structured(method, message)
+        if not self._is_kept(method, params):
+            return None
         answer = self._answer(handler, params)
-        if method in {types.TEXT_DOCUMENT_DID_OPEN, types.TEXT_DOCUMENT_DID_CHANGE, types.TEXT_DOCUMENT_DID_CLOSE}:
-            self._weigh(params.text_document.uri)
         return None if isinstance(answer, bytes) else answer
 
     def progress_cancelled(self, token: str | int | None) -> None:
@@ -270,19 +287,41 @@ class EditorSession:
     def _encoded(self, answer: Any) -> bytes:
         return orjson.dumps(answer, default=self._converter.unstructure)
 
-    def _weigh(self, uri: str) -> None:
-        """Forget a document that takes its client over the limit; changes to it fail from then on, and are logged."""
-        key, documents = unquote(uri), self._editor.workspace.text_documents
-        self._weights.pop(key, None)
-        document = documents.get(key)
-        if document is None:
-            return
-        weight = 1024 + 3 * len(uri) + len(document._source or "")
-        if sum(self._weights.values()) + weight > DOCUMENT_CHARS:
-            del documents[key]
+    def _is_kept(self, method: str, params: Any) -> bool:
+        """Weigh a document before any feature hears of it. What takes its client over a limit is forgotten.
+
+        Changes to it fail from then on, and are logged.
+        """
+        if method == types.TEXT_DOCUMENT_DID_CLOSE:
+            self._unload(params.text_document.uri)
+        elif method == types.TEXT_DOCUMENT_DID_OPEN:
+            return self._load(params.text_document.uri, params.text_document.text)
+        elif method == types.TEXT_DOCUMENT_DID_CHANGE and params.content_changes:
+            document = self._editor.document(params.text_document.uri)
+            if document is None:
+                return True  # the library says what is wrong with that
+            text = document.change(params.content_changes)
+            if not self._load(params.text_document.uri, text):
+                return False
+            # The library makes changes one by one, and copies the text for each of them.
+            params.content_changes = [types.TextDocumentContentChangeWholeDocument(document.placed.text)]
+        return True
+
+    def _load(self, uri: str, text: str | None) -> bool:
+        self._unload(uri)
+        weight = 1024 + 3 * len(uri) + len(text or "")
+        if text is None or len(self._weights) >= DOCUMENTS or self._weight + weight > DOCUMENT_CHARS:
             log.warning("client=%d has too much text open; a document is not kept", self._editor.client.id)
-        else:
-            self._weights[key] = weight
+            if self._editor.document(uri) is not None:
+                close = self._protocol.fm.builtin_features[types.TEXT_DOCUMENT_DID_CLOSE]
+                self._call(close, types.DidCloseTextDocumentParams(types.TextDocumentIdentifier(uri)))
+            return False
+        self._weights[unquote(uri)] = weight
+        self._weight += weight
+        return True
+
+    def _unload(self, uri: str) -> None:
+        self._weight -= self._weights.pop(unquote(uri), 0)
 
 
 def _open_text(

@@ -32,7 +32,30 @@ _STREAM = "citations/stream"
 # What the door has to look at more closely than at all the rest.
 SPECIAL = frozenset({"initialize", "initialized", "shutdown", "exit", _STREAM, _OPEN, _CHANGE, _CLOSE})
 
-LOST = "whether it was done is not known; repeat it: a change with the same request_id is made once and not twice"
+# What takes a `request_id`. Of a request under way only the method is kept, so one of these may have come without.
+REPEATABLE = frozenset(
+    {
+        "turn/begin",
+        "turn/end",
+        "turn/feedback",
+        "call/begin",
+        "call/end",
+        "artifact/read",
+        "artifact/write",
+        "artifact/patch",
+        "artifact/hide",
+        "sources/merge",
+        "assets/pull",
+        "timeline/append",
+        "timeline/compact",
+        "conversation/save",
+        "context/bind",
+        "context/map_slots",
+    }
+)
+
+LOST = "whether it was done is not known; if it carried a request_id, repeat it with the same: it is done only once"
+UNSURE = "ask again; whether it changed anything is not known"
 CUT_OFF = "the daemon that held the beginning of this stream has ended; send the whole text again, as a new stream"
 
 
@@ -79,7 +102,8 @@ def failed(number: int | str, method: str) -> bytes:
     """The answer to a request whose daemon has ended. A session that was to be shut down is, so that is no failure."""
     if method == "shutdown":
         return envelopes.frame(b'{"jsonrpc":"2.0","id":%b,"result":null}' % envelopes.written(number))
-    return envelopes.refusal(number, "shutting_down", "the daemon ended before it answered", about=method, hint=LOST)
+    hint = LOST if method in REPEATABLE else UNSURE
+    return envelopes.refusal(number, "shutting_down", "the daemon ended before it answered", about=method, hint=hint)
 
 
 def cut_off(number: int | str) -> bytes:

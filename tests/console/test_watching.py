@@ -224,6 +224,16 @@ def test_json_is_one_object_per_line(workspace: Workspace, pipe: Callable[..., P
     assert told["params"]["artifacts"][0]["artifact_path"] == "fi:turn_1.files/a.md"
 
 
+def test_json_on_a_terminal_turns_no_line_around(workspace: Workspace) -> None:
+    screen = Terminal("watch", *workspace.arguments, "--json", "--since", "0", columns=200)
+    try:
+        workspace.write("turn_1/files/a\u202eb.md", "one")
+        screen.shows("u202eb")
+        assert "\u202e" not in screen.text
+    finally:
+        screen.close()
+
+
 def test_since_begins_with_what_changed_after_a_revision(workspace: Workspace, pipe: Callable[..., Pipe]) -> None:
     runtime = workspace.connect("runtime", ceiling=CEILING)
     workspace.write("turn_1/files/a.md", "one")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from sidecar.core.artifacts import Artifact, Artifacts
 from sidecar.core.catalogue import Catalogue, Spelling
@@ -12,6 +14,7 @@ from sidecar.core.paths import parse_physical
 pytestmark = pytest.mark.rule("editor.completes-paths-and-citations")
 
 ORDER = ["turn_2", "turn_1"]
+NAMES = ("aa", "ab", "ba", "bb", "ca", "cb")
 
 
 @pytest.fixture
@@ -77,3 +80,23 @@ def test_an_artifact_stands_in_it_once(catalogue: Catalogue) -> None:
 
 def test_turns_are_known_with_their_first_moment(catalogue: Catalogue) -> None:
     assert catalogue.firsts == {"turn_1": 1.0, "turn_2": 1.0, "turn_11": 1.0}
+
+
+@given(
+    st.lists(
+        st.sampled_from([f"turn_{n}/files/{c}{d}.md" for n in (1, 2, 11) for c in "abc" for d in "ab"]), unique=True
+    ),
+    st.sampled_from(["", "fi:turn_1.files/", "fi:turn_1", "fi:turn_2.files/b", "fi:x"]),
+    st.sampled_from(["", "fi:turn_1.files/ab.md", "fi:turn_11.files/aa.md", "fi:turn_2.files/bb.md", "fi:z"]),
+    st.sampled_from([None, "", "turn_1", "turn_2"]),
+)
+def test_a_page_goes_on_behind_a_path(names: list[str], prefix: str, after: str, turn_id: str | None) -> None:
+    made, known = Catalogue(), Artifacts()
+    paths = [parse_physical(name) for name in names]
+    for path in paths:
+        fact = FileFact(path.physical, StatKey(1, 1, 1, 1, 1), path.physical, "text/plain", True)
+        made.add(known.see(path, fact, ts=1.0, call="", visibility="external"))
+        assert [*made.after("fi:~", None)] == []  # asked in between, so that the order is put right again and again
+    logical = sorted(path.logical or "" for path in paths if turn_id in (None, path.turn_id))
+    wanted = [one for one in logical if one > after and one.startswith(prefix)]
+    assert [entry.logical for entry in made.after(after, turn_id, prefix)] == wanted

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from time import perf_counter
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from sidecar.core import limits
-from sidecar.core.paths import FilePath, Path, parse
+from sidecar.core.paths import FilePath, Path, parse, parse_physical
 from sidecar.core.references import Reference, chosen, is_older_spelling, references, respelled
 
 
@@ -81,6 +83,8 @@ def test_citations_have_their_numbers_in_every_kind_of_text() -> None:
     assert (str(first.numbers), str(second.numbers)) == ("1, 3-4", "5")
     assert (first.settled, second.settled) == (False, True)
     assert html[second.start : second.end].startswith("<sup ")
+    turkish = f"{'İ' * 300}{html}"
+    assert turkish[references(turkish, "text/html")[1].start :].startswith("<sup ")
     text = '{"a": "see \\u0061 [[S:3]]", "citations": [{"sids": [1]}]}'
     assert told(text, "application/json") == [("citation", "[[S:3]]")]
 
@@ -115,6 +119,30 @@ def test_an_older_spelling_is_known_for_one() -> None:
 )
 def test_another_path_is_written_in_the_same_form(text: str, folder: str | None, expected: str) -> None:
     assert respelled(only(text, folder=folder), FilePath("turn_2", "files", "x y.md"), folder) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "read", "expected"),
+    [
+        ("[a](old.md#sec)", "turn_1/files/old.md", "x%20y.md#sec"),
+        ("![a](old.png?v=2#b)", "turn_1/files/old.png", "x%20y.md?v=2#b"),
+        ("[a](../../turn_1/files/c%23.md#sec)", "turn_1/files/c#.md", "x%20y.md#sec"),
+        ("[a](old.md#sec)", "turn_1/files/old.md#sec", "x%20y.md"),
+        ("[a](c%23.md)", "turn_1/files/c#.md", "x%20y.md"),
+    ],
+)
+def test_what_follows_a_path_in_a_link_stays_there(text: str, read: str, expected: str) -> None:
+    one, path = chosen(only(text, folder="turn_1/files"), {parse_physical(read)}.__contains__)
+    assert path == parse_physical(read)
+    target = FilePath("turn_1", "files", "x y.md")
+    assert respelled(one, target, "turn_1/files", instead_of=path) == expected
+
+
+def test_many_tags_in_a_long_page_are_found_in_time() -> None:
+    page = '<sup class="cite" data-sids="1">x</sup>' + " " * 300
+    began = perf_counter()
+    assert len(references(page * 4000, "text/html")) == 4000
+    assert perf_counter() - began < 3
 
 
 WORDS = st.sampled_from([

@@ -1,7 +1,7 @@
 """A door whose daemon does as it is told: it writes down what it was asked and never answers a search.
 
 `python fake_door.py FOLDER` keeps its notes in FOLDER. A file `die` in it makes the next `assets/pull` the end of this
-door, once.
+door, once. With a file `refuse` no greeting is taken, and with a file `mute` none is answered.
 """
 
 from __future__ import annotations
@@ -16,8 +16,12 @@ from typing import Any
 def main(folder: Path) -> None:
     while (message := receive()) is not None:
         with (folder / "heard.jsonl").open("a", encoding="utf-8") as notes:
-            notes.write(json.dumps(message) + "\n")
+            notes.write(json.dumps({**message, "door": os.getpid()}) + "\n")
         match message:
+            case {"method": "initialize"} if (folder / "mute").exists():
+                pass
+            case {"id": number, "method": "initialize"} if (folder / "refuse").exists():
+                send({"id": number, "error": {"code": -32803, "message": "not now"}})
             case {"id": number, "method": "initialize"}:
                 ours = {"revision": 0, "role": "exec"}
                 send({"id": number, "result": {"capabilities": {"experimental": {"artifact_sidecar": ours}}}})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import pytest
 from mcp.server.subscriptions import ResourceUpdated
 
 from sidecar.mcp.addresses import address
@@ -75,6 +76,55 @@ async def test_a_gap_is_not_forgotten_while_there_is_no_daemon() -> None:
     door.away = False
     told = await updated(changes, door, changed("fi:c", 3), until="fi:b")
     assert address("fi:b") in told
+
+
+class Client:
+    """A session that subscribes to another resource while it is told of one, and that can fail."""
+
+    def __init__(self, changes: Changes) -> None:
+        self._changes = changes
+        self.told: list[str] = []
+        self.fails = False
+
+    async def send_resource_list_changed(self) -> None:
+        if self.fails:
+            self.fails = False
+            raise RuntimeError("nothing can be sent")
+
+    async def send_resource_updated(self, uri: str) -> None:
+        self.told.append(uri)
+        self._changes.wanted.add(address("fi:another"))
+
+
+async def test_a_client_may_subscribe_while_it_is_told_of_changes() -> None:
+    changes, door = Changes(), Replay("fi:a")
+    changes.session = client = Client(changes)  # type: ignore[assignment]
+    changes.wanted = {address("fi:a"), address("fi:b")}
+    door.away = True
+    changes.heard("door/opened", {"revision": 1})
+    await updated(changes, door, ("notice/posted", DROPPED), changed("fi:a", 1), until="fi:a")
+    await asyncio.sleep(0)
+    assert set(client.told) == {address("fi:a"), address("fi:b")}
+
+
+async def test_after_a_round_that_failed_the_next_one_is_told(caplog: pytest.LogCaptureFixture) -> None:
+    changes, door = Changes(), Replay("fi:a")
+    changes.session = client = Client(changes)  # type: ignore[assignment]
+    client.fails = True
+    running = asyncio.create_task(changes.run(door))  # type: ignore[arg-type]
+    try:
+        changes.heard(*changed("fi:a", 1))
+        async with asyncio.timeout(CEILING):
+            while client.fails:  # noqa: ASYNC110 - it is another task that fails
+                await asyncio.sleep(0.01)
+            changes.wanted = {address("fi:b")}
+            changes.heard(*changed("fi:b", 2))
+            while not client.told:  # noqa: ASYNC110 - and that tells
+                await asyncio.sleep(0.01)
+        assert client.told == [address("fi:b")]
+        assert "nothing can be sent" in caplog.text
+    finally:
+        running.cancel()
 
 
 async def test_without_a_gap_nothing_is_told_twice() -> None:

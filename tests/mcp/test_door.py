@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from sidecar.mcp.door import Door, Refused
 from tests.daemon_process import PROJECT
 from tests.mcp.conftest import CEILING, LEGACY, MODERN, joined
 
@@ -84,3 +86,21 @@ async def test_the_daemon_is_told_what_we_want_to_hear(tmp_path: Path) -> None:
         await client.call_tool("workspace_status")
     (hello,) = heard(tmp_path, "initialize")
     assert hello["params"]["initializationOptions"]["events"] == ["artifacts", "notices"]
+
+
+@pytest.mark.parametrize("way", ["refuse", "mute"])
+async def test_a_door_that_could_not_be_opened_leaves_no_process(tmp_path: Path, way: str) -> None:
+    (tmp_path / way).touch()
+    door = Door([sys.executable, str(FAKE), str(tmp_path)], lambda *_: None)
+    before = len(asyncio.all_tasks())
+    for count in (1, 2):
+        calling = asyncio.create_task(door.call("workspace/status", {}))
+        await eventually(lambda count=count: len(heard(tmp_path, "initialize")) == count)
+        if way == "mute":
+            calling.cancel()
+        with pytest.raises((Refused, asyncio.CancelledError)):
+            await calling
+    for message in heard(tmp_path, "initialize"):
+        with pytest.raises(ProcessLookupError):
+            os.kill(message["door"], 0)
+    assert len(asyncio.all_tasks()) == before

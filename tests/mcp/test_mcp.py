@@ -383,7 +383,8 @@ def test_it_says_what_is_missing_when_the_sdk_is_not_there(
     told = capsys.readouterr()
     assert told.out == ""
     assert told.err == (
-        "artifact-sidecar: mcp needs the MCP SDK: install artifact-sidecar[mcp], or the package `mcp` beside it\n"
+        "artifact-sidecar: mcp needs the MCP SDK: `pip install -c .ci/constraints.txt -e '.[mcp]'` in a checkout, "
+        "or `pip install mcp`\n"
     )
 
 

@@ -263,6 +263,60 @@ async def test_open_documents_are_bounded(monkeypatch: pytest.MonkeyPatch, caplo
     await remote.drop()
 
 
+async def test_the_number_of_open_documents_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lsp, "DOCUMENTS", 3)
+    remote = await editing(Feature(types.TEXT_DOCUMENT_HOVER, lambda e, p: len(e.workspace.text_documents)))
+    for number in range(5):
+        remote.tell("textDocument/didOpen", opened("", f"file:///{number}"))
+    assert (await remote.call(1, "textDocument/hover", POSITION))["result"] == 3
+    await remote.drop()
+
+
+async def test_features_hear_that_a_document_is_not_kept_any_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lsp, "DOCUMENT_CHARS", 10_000)
+    heard: list[str] = []
+    methods = (types.TEXT_DOCUMENT_DID_OPEN, types.TEXT_DOCUMENT_DID_CHANGE, types.TEXT_DOCUMENT_DID_CLOSE)
+    remote = await editing(*(Feature(one, lambda e, p, one=one: heard.append(one)) for one in methods))
+    remote.tell("textDocument/didOpen", opened("x"))
+    remote.tell("textDocument/didChange", several({"text": "x" * 20_000}))
+    remote.tell("textDocument/didOpen", opened("x" * 20_000))
+    await remote.call(1, "test/echo")
+    assert heard == ["textDocument/didOpen", "textDocument/didClose"]
+    await remote.drop()
+
+
+def several(*changes: dict[str, Any]) -> dict[str, Any]:
+    return {"textDocument": {"uri": "file:///a.md", "version": 2}, "contentChanges": changes}
+
+
+def change(line: int, first: int, last: int, text: str) -> dict[str, Any]:
+    return {
+        "range": {"start": {"line": line, "character": first}, "end": {"line": line, "character": last}},
+        "text": text,
+    }
+
+
+async def test_changes_of_one_notification_are_made_in_their_order() -> None:
+    remote = await editing(Feature(types.TEXT_DOCUMENT_HOVER, hover))
+    remote.tell("textDocument/didOpen", opened("one\ntwo"))
+    remote.tell("textDocument/didChange", several(change(1, 0, 3, "2"), change(0, 0, 3, "1")))
+    assert (await remote.call(1, "textDocument/hover", POSITION))["result"]["contents"] == "editor:1\n2"
+    remote.tell("textDocument/didChange", several(change(0, 0, 1, "x"), {"text": "a\nb"}, change(0, 0, 1, "!")))
+    assert (await remote.call(2, "textDocument/hover", POSITION))["result"]["contents"] == "editor:!\nb"
+    await remote.drop()
+
+
+async def test_changes_that_are_too_much_work_end_a_document(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lsp, "EDITED_CHARS", 1_000_000)
+    remote = await editing(Feature(types.TEXT_DOCUMENT_HOVER, lambda e, p: len(e.workspace.text_documents)))
+    remote.tell("textDocument/didOpen", opened("words\n" * 50_000))
+    remote.tell("textDocument/didChange", several(*(change(line, 0, 1, "W") for line in range(1000, 0, -1))))
+    assert (await remote.call(1, "textDocument/hover", POSITION))["result"] == 1
+    remote.tell("textDocument/didChange", several(*(change(line, 0, 1, "W") for line in range(1000))))
+    assert (await remote.call(2, "textDocument/hover", POSITION))["result"] == 0
+    await remote.drop()
+
+
 # Questions to the client
 
 

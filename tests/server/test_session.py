@@ -80,6 +80,15 @@ def test_a_failed_request_is_refused_in_the_protocols_words() -> None:
     assert "request_id" in refused.hint
 
 
+def test_only_what_takes_a_request_id_is_to_be_repeated_with_one() -> None:
+    (told,) = messages(session.failed(1, "workspace/sync"))
+    hint = told["error"]["data"]["hint"]
+    assert "request_id" not in hint
+    assert "ask again" in hint
+    takes = {method for method, request in REQUESTS.items() if "request_id" in request.params.model_fields}
+    assert takes == session.REPEATABLE
+
+
 def test_a_session_that_was_to_be_shut_down_is() -> None:
     assert messages(session.failed(4, "shutdown")) == [{"jsonrpc": "2.0", "id": 4, "result": None}]
 

@@ -131,6 +131,10 @@ support.run({
     vim.cmd('checkhealth artifact_sidecar')
     local text = table.concat(support.lines(), '\n')
     has(text, '/nowhere is no program')
+    choose({})
+    vim.env.VIRTUAL_ENV = nil
+    vim.env.PATH = '/usr/bin:/bin'
+    has(select(2, command()), 'artifact-sidecar is not on PATH')
     has(text, 'there is no option colour')
     has(text, 'Install artifact-sidecar')
   end },

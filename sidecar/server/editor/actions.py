@@ -87,7 +87,7 @@ class _Fixes:
         if met.state in ("unknown", "gone"):
             others = [other for other in await self._alike(seen, path) if other != path]
         for other in others:
-            text = respelled(reference, other, opened.folder)
+            text = respelled(reference, other, opened.folder, instead_of=path)
             yield f"Replace by {one_line(text, 200)}", text
 
     async def _alike(self, seen: Seen, path: FilePath) -> list[FilePath]:

@@ -15,6 +15,7 @@ from urllib.parse import unquote
 
 from lsprotocol import types
 
+from sidecar.core import limits
 from sidecar.core.artifacts import Artifact
 from sidecar.core.caret import Typed, typed
 from sidecar.core.catalogue import FAMILY, Catalogue, Entry, Folder, Spelling
@@ -49,6 +50,8 @@ async def _complete(services: Services, titles: Titles, editor: Editor, params: 
     if document is None:
         return None
     lines = document.placed
+    if len(lines.text) > limits.REFERENCED_CHARS:
+        return None
     here = typed(lines.text, lines.offset(params.position.line, params.position.character))
     if here is None:
         return None

@@ -11,7 +11,7 @@ import os
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from urllib.parse import quote, unquote_to_bytes, urlsplit
+from urllib.parse import quote, unquote, unquote_to_bytes, urlsplit
 
 from lsprotocol import types
 
@@ -25,7 +25,7 @@ from sidecar.server.editor.names import Names
 from sidecar.server.lsp import Editor, Feature
 from sidecar.services import Services
 
-SHORT_CHARS = 32 * limits.KIB  # read at once; a longer text would hold up everybody else
+SHORT_CHARS = 4 * limits.KIB  # read at once; a longer text would hold up everybody else
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +74,9 @@ class Opened:
 
 @dataclass(slots=True)
 class _Kept:
-    """What is known of one open document; who reads it holds the lock."""
+    """What is known of one open document, by the uri it was opened with; who reads it holds the lock."""
 
+    uri: str
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     opened: Opened | None = None
 
@@ -101,16 +102,24 @@ class Documents:
 
     def uris(self, editor: Editor) -> list[str]:
         """What this client has open."""
-        return list(self._kept.get(editor.client.id, ()))
+        return [kept.uri for kept in self._kept.get(editor.client.id, {}).values()]
+
+    def has(self, editor: Editor, uri: str) -> bool:
+        """Whether this client has a document open there."""
+        return self._of(editor, uri) is not None
+
+    def _of(self, editor: Editor, uri: str) -> _Kept | None:
+        return self._kept.get(editor.client.id, {}).get(unquote(uri))
 
     async def opened(self, editor: Editor, uri: str) -> Opened | None:
         """The document as it is now; None when it is not open, or too long to be looked at."""
-        kept = self._kept.get(editor.client.id, {}).get(uri)
+        kept = self._of(editor, uri)
         if kept is None:
             return None
         async with kept.lock:
             document = editor.document(uri)
             text = document.placed.text if document is not None else ""
+            uri = kept.uri
             if document is None or len(text) > limits.REFERENCED_CHARS:
                 kept.opened = None
             elif kept.opened is None or kept.opened.text is not text:
@@ -154,19 +163,23 @@ class Documents:
         self, editor: Editor, params: types.DidOpenTextDocumentParams | types.DidChangeTextDocumentParams
     ) -> None:
         number, uri = editor.client.id, params.text_document.uri
+        if editor.document(uri) is None:
+            return  # a change of what was never opened
         if number not in self._kept:
             self._kept[number] = {}
             self.editors[number] = editor
             editor.client.farewells.append(lambda: self._forget(number))
-        self._kept[number].setdefault(uri, _Kept())
+        # One document may be spelled in many ways, and it is known by the first one.
+        kept = self._kept[number].setdefault(unquote(uri), _Kept(uri))
         for listener in self.on_change:
-            listener(editor, uri)
+            listener(editor, kept.uri)
 
     def _closed(self, editor: Editor, params: types.DidCloseTextDocumentParams) -> None:
-        uri = params.text_document.uri
-        self._kept.get(editor.client.id, {}).pop(uri, None)
+        kept = self._kept.get(editor.client.id, {}).pop(unquote(params.text_document.uri), None)
+        if kept is None:
+            return
         for listener in self.on_close:
-            listener(editor, uri)
+            listener(editor, kept.uri)
 
     def _forget(self, number: int) -> None:
         self._kept.pop(number, None)

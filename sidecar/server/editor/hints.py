@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 from sidecar.core.happened import Happened
+from sidecar.pacing import Pace
 from sidecar.server.editor.documents import Documents
 from sidecar.server.editor.seen import Row, Seen, one_line, title
 from sidecar.server.lsp import Editor, Feature
@@ -30,7 +31,9 @@ async def _hints(services: Services, documents: Documents, editor: Editor, param
         return []
     seen = Seen(services, editor.client.role)
     hints: list[dict[str, Any]] = []
+    pace = Pace()
     for reference in opened.within(params.range):
+        await pace.rest()
         numbers = reference.numbers if reference.kind == "citation" else None
         rows = seen.rows(numbers, TOOLTIP_ROWS + 1) if numbers is not None else []
         if not rows:

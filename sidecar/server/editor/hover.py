@@ -131,7 +131,7 @@ class _Cards:
         said = str(row.get("text") or row.get("content") or "")
         quoted = words.text(said) if said and said != row.get("title") else ""
         quoted = f"> {quoted}" if quoted and words.is_markdown else quoted
-        return words.joined([words.strong(f"[S:{row['sid']}] {title(row)}"), where, quoted])
+        return words.joined([words.strong(f"S:{row['sid']} · {title(row)}"), where, quoted])
 
     def _file(self, words: _Words, met: Met, path: FilePath) -> str:
         head = words.strong(path.rel.rpartition("/")[2])

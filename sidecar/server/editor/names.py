@@ -7,6 +7,7 @@ ones as well: who asks looks at each answer with the eyes of a role.
 from __future__ import annotations
 
 import asyncio
+from bisect import bisect_right
 from collections.abc import Sequence
 from difflib import get_close_matches
 
@@ -30,6 +31,7 @@ class Names:
         self._last: dict[str, _Paths] = {}
         self._reading: asyncio.Task[None] | None = None
         self._order: tuple[int, dict[str, int]] = (-1, {})
+        self._sorted: dict[tuple[str, str], list[FilePath]] = {}  # by turn, of the names that were asked for since then
 
     async def ready(self) -> None:
         """Take in what was there before anybody asked; later calls are free."""
@@ -44,12 +46,14 @@ class Names:
         if not path.place or len(same) < 2:
             return []
         order = self._turns()
-        at = order.get(path.turn_id, -1)
-        return sorted(
-            (other for other in same if order.get(other.turn_id, -1) > at),
-            key=lambda other: order[other.turn_id],
-            reverse=True,
-        )
+
+        def place(other: FilePath) -> int:
+            return order.get(other.turn_id, -1)
+
+        known = self._sorted.get((path.place, path.rel))
+        if known is None or len(known) != len(same):
+            known = self._sorted[path.place, path.rel] = sorted(same, key=place)
+        return known[bisect_right(known, place(path), key=place) :][::-1]
 
     def is_later(self, turn_id: str, than: str) -> bool:
         order = self._turns()
@@ -68,6 +72,7 @@ class Names:
         if self._order[0] != self._workspace.revision:
             ids = self._workspace.turn_ids
             self._order = (self._workspace.revision, {turn_id: at for at, turn_id in enumerate(ids)})
+            self._sorted.clear()
         return self._order[1]
 
     async def _read(self) -> None:

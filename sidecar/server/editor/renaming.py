@@ -5,15 +5,16 @@ The documents on disk are left alone. An old version of a page names what there 
 
 from __future__ import annotations
 
-import asyncio
 import glob
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
+from dataclasses import replace
 
 from lsprotocol import types
 
 from sidecar.core.errors import Refusal
 from sidecar.core.paths import FilePath, parse_physical
 from sidecar.core.references import Reference, respelled
+from sidecar.pacing import Pace
 from sidecar.server.editor.documents import Documents, Opened
 from sidecar.server.editor.edits import Place, workspace_edit
 from sidecar.server.editor.seen import Seen
@@ -21,7 +22,6 @@ from sidecar.server.lsp import Editor, Feature
 from sidecar.services import Services
 
 FILES = 1000  # renamed at once that are looked after
-AT_ONCE = 500  # references that are compared before others are served
 
 
 def features(services: Services, documents: Documents) -> list[Feature]:
@@ -39,16 +39,18 @@ class _Renaming:
         self._documents = documents
 
     async def edits(self, editor: Editor, params: types.RenameFilesParams) -> types.WorkspaceEdit | None:
-        moved = [pair for one in params.files[:FILES] if (pair := self._pair(one)) is not None]
+        moved = dict(pair for one in params.files[:FILES] if (pair := self._pair(one)) is not None)
         if not moved:
             return None
         seen = Seen(self._services, editor.client.role)
         changes: list[tuple[Opened, list[Place]]] = []
+        pace = Pace()
         for uri in self._documents.uris(editor):
             opened = await self._documents.opened(editor, uri)
+            await pace.rest()
             if opened is None:
                 continue
-            places = [place async for place in self._places(seen, opened, moved)]
+            places = [place async for place in self._places(seen, opened, moved, pace)]
             if places:
                 changes.append((opened, places))
         return workspace_edit(editor, changes) if changes else None
@@ -59,46 +61,51 @@ class _Renaming:
         after = self._documents.path_of(one.new_uri.rstrip("/"))
         return (before.physical, after.physical) if before is not None and after is not None else None
 
-    async def _places(self, seen: Seen, opened: Opened, moved: list[tuple[str, str]]) -> AsyncIterator[Place]:
+    async def _places(self, seen: Seen, opened: Opened, moved: Mapping[str, str], pace: Pace) -> AsyncIterator[Place]:
         home = opened.path.physical if opened.path is not None else None
         new_home = _renamed(home, moved) if home is not None else None
         folder = (new_home or home or "").rpartition("/")[0] if home is not None else None
-        for at, reference in enumerate(opened.references, 1):
-            if at % AT_ONCE == 0:
-                await asyncio.sleep(0)
+        for reference in opened.references:
+            await pace.rest()
             for place in _place(seen, reference, moved, folder, own=new_home is not None):
                 yield place
 
 
 def _place(
-    seen: Seen, reference: Reference, moved: list[tuple[str, str]], folder: str | None, *, own: bool
+    seen: Seen, reference: Reference, moved: Mapping[str, str], folder: str | None, *, own: bool
 ) -> Iterator[Place]:
     if reference.kind != "path":
         return
-    for written, path in reference.readings:
+    met = seen.meet(reference)
+    readings = [(met.reference, met.path)]
+    if met.state == "unknown":
+        # Nobody has registered what is meant: what is usually meant counts, and then whatever has the name.
+        readings += [(_read_as(reference, reading.written), reading.path) for reading in reference.readings]
+    for one, path in readings:
         after = _renamed(path.physical, moved) if isinstance(path, FilePath) else None
-        if after is not None and isinstance(path, FilePath):
-            target = _parsed(after)
-            if target is not None:
-                text = respelled(reference, target, folder)
-                yield reference.start, reference.start + len(written), text
-                return
-    if own and reference.form == "relative":
+        target = _parsed(after) if after is not None else None
+        if target is not None:
+            yield one.start, one.end, respelled(one, target, folder, instead_of=path)
+            return
+    if own and reference.form == "relative" and isinstance(met.path, FilePath) and met.state != "unknown":
         # The page itself moves, and what it refers to stays where it is.
-        met = seen.meet(reference)
-        path = met.path
-        if isinstance(path, FilePath) and met.state != "unknown":
-            text = respelled(reference, path, folder)
-            if text != reference.written:
-                yield reference.start, reference.end, text
+        text = respelled(met.reference, met.path, folder, instead_of=met.path)
+        if text != met.reference.written:
+            yield met.reference.start, met.reference.end, text
 
 
-def _renamed(physical: str, moved: list[tuple[str, str]]) -> str | None:
-    for before, after in moved:
-        if physical == before:
-            return after
-        if physical.startswith(f"{before}/"):
-            return f"{after}{physical[len(before) :]}"
+def _read_as(reference: Reference, written: str) -> Reference:
+    return replace(reference, end=reference.start + len(written), written=written)
+
+
+def _renamed(physical: str, moved: Mapping[str, str]) -> str | None:
+    """What becomes of a path when it, or the nearest folder above it, gets another name."""
+    rest = ""
+    while physical:
+        if physical in moved:
+            return f"{moved[physical]}{rest}"
+        physical, slash, last = physical.rpartition("/")
+        rest = f"{slash}{last}{rest}"
     return None
 
 

@@ -14,6 +14,7 @@ from typing import Any
 from lsprotocol import types
 
 from sidecar.core.happened import Happened
+from sidecar.pacing import Pace
 from sidecar.server import failures
 from sidecar.server.editor.documents import Documents, Opened
 from sidecar.server.lsp import NAME, Editor, Feature
@@ -76,6 +77,7 @@ class Reporting:
         desk = self._desk(editor)
         if opened is None or self._desks.get(editor.client.id) is not desk:
             return types.RelatedFullDocumentDiagnosticReport(items=found)
+        uri = opened.uri
         desk.settle(uri, found)
         number = str(desk.told[uri][0])
         if params.previous_result_id == number:
@@ -133,9 +135,13 @@ class Reporting:
 
     async def _guarded(self, desk: _Desk, what: str) -> None:
         try:
+            pace = Pace()
             uris = [what] if what else self._documents.uris(desk.editor)
-            news = [await self._look(desk, uri) for uri in uris]
-            if any(news) and _pulls(desk.editor.client_capabilities):
+            news = False
+            for uri in uris:
+                news = await self._look(desk, uri) or news
+                await pace.rest()  # one that is not there is looked at without any
+            if news and _pulls(desk.editor.client_capabilities):
                 self._ask_again(desk)
         except Exception as error:  # noqa: BLE001 - nobody waits for it; what comes next is looked at all the same
             failures.unexpected(error, client=desk.editor.client.id, method=types.TEXT_DOCUMENT_PUBLISH_DIAGNOSTICS)
@@ -144,7 +150,7 @@ class Reporting:
         editor = desk.editor
         opened = await self._documents.opened(editor, uri)
         found = await self._judge(editor, opened) if opened is not None else []
-        if uri not in self._documents.uris(editor):
+        if not self._documents.has(editor, uri):
             return False  # closed meanwhile, and cleared
         pulls = _pulls(editor.client_capabilities)
         if pulls:

@@ -54,7 +54,9 @@ async def _of_document(services: Services, documents: Documents, editor: Editor,
         return []
     seen = Seen(services, editor.client.role)
     groups: dict[str, list[Symbol]] = {}
+    pace = Pace()
     for met in await seen.met(opened.references[:REFERENCES]):
+        await pace.rest()
         if (found := _referred(seen, met)) is not None:
             group, symbol = found
             place = _range(opened, met.reference.start, met.reference.end)

@@ -140,9 +140,9 @@ async def list_artifacts(services: Services, caller: Caller, params: ListParams)
     catalogue, pace = await services.catalogue.ready(), Pace()
     page: list[Answer] = []
     last, after = "", params.cursor or ""
-    while entries := [*islice(catalogue.after(after, params.turn_id), LISTED_AT_ONCE)]:
+    while entries := [*islice(catalogue.after(after, params.turn_id, params.prefix or ""), LISTED_AT_ONCE)]:
         for logical, artifact in ((entry.logical, entry.artifact) for entry in entries):
-            if not _is_asked_for(logical, artifact, params) or not may_see(caller.role, artifact):
+            if not _is_asked_for(artifact, params) or not may_see(caller.role, artifact):
                 continue
             record = services.reader.record(artifact)
             if not _fits(record, params):
@@ -156,11 +156,9 @@ async def list_artifacts(services: Services, caller: Caller, params: ListParams)
     return {"artifacts": page, "next_cursor": None}
 
 
-def _is_asked_for(logical: str, artifact: Artifact, params: ListParams) -> bool:
-    return (
-        (params.tool_call_id is None or call_of(artifact.latest) == params.tool_call_id)
-        and (params.visibility is None or artifact.visibility == params.visibility)
-        and (params.prefix is None or logical.startswith(params.prefix))
+def _is_asked_for(artifact: Artifact, params: ListParams) -> bool:
+    return (params.tool_call_id is None or call_of(artifact.latest) == params.tool_call_id) and (
+        params.visibility is None or artifact.visibility == params.visibility
     )
 
 

@@ -37,7 +37,7 @@ async def status(services: Services, caller: Caller, _: NoParams) -> dict[str, A
 
 
 async def _counts(services: Services, role: str) -> dict[str, int]:
-    """How much there is for the role: what it may not see does not count."""
+    """How much there is: of artifacts, versions and sources what the role may see, of turns and blocks all."""
     workspace, pace = services.workspace, Pace()
     artifacts, versions = await services.outlining.totals(visible_to(role))
     sources = len(workspace.pool)

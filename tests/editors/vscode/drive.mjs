@@ -21,7 +21,9 @@ const STAGES = {
     await bench.unfold("exec_tools.run");
     await bench.unfold("write_tools.patch");
     await bench.unfold("report.md");
-    for (const words of ["sales.png", "sales.csv", "Version 2", "Version 1"]) await bench.row("Artifacts", words).waitFor();
+    for (const words of ["sales.png", "sales.csv", "Version 2", "Version 1"]) {
+      await bench.row("Artifacts", words).waitFor();
+    }
     await bench.row("Sources", settings.titles[0]).waitFor();
     await bench.shoot("1-tree");
   },
@@ -56,7 +58,8 @@ const STAGES = {
   async "a picture is shown"(bench) {
     await bench.press("sales.png", "Preview");
     const frame = await bench.webview("img");
-    await bench.until("the picture whole", () => frame.locator("img").first().evaluate((img) => img.naturalWidth === 720));
+    const whole = () => frame.locator("img").first().evaluate((img) => img.naturalWidth === 720);
+    await bench.until("the picture whole", whole);
     await bench.shoot("5-picture");
   },
 

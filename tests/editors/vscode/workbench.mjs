@@ -45,7 +45,8 @@ export class Workbench {
 
   /** Open a row of the tree of artifacts, as soon as it can be opened, so that those below it are seen. */
   async unfold(words) {
-    const row = this.page.locator(`${this.pane("Artifacts")} .monaco-list-row[aria-label*="${words}"][aria-expanded]`).first();
+    const rows = `${this.pane("Artifacts")} .monaco-list-row[aria-label*="${words}"][aria-expanded]`;
+    const row = this.page.locator(rows).first();
     await row.waitFor();
     if ((await row.getAttribute("aria-expanded")) === "true") return;
     await this.away();
@@ -133,7 +134,8 @@ export class Workbench {
   /** A picture of the window in a dark theme and one in a light theme; `again` shows what a change of theme hides. */
   async shoot(name, again = async () => undefined) {
     for (const theme of ["vs-dark", "vs"]) {
-      if (!(await this.page.locator(`.monaco-workbench.${theme}`).isVisible())) await this.page.keyboard.press(OTHER_THEME);
+      const there = await this.page.locator(`.monaco-workbench.${theme}`).isVisible();
+      if (!there) await this.page.keyboard.press(OTHER_THEME);
       await this.themed(theme);
       await again();
       const path = join(this.settings.pictures, `${name}-${theme === "vs" ? "light" : "dark"}.png`);

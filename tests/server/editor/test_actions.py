@@ -52,6 +52,11 @@ def test_a_page_is_mended_from_its_own_folder(desk: Desk) -> None:
     }
 
 
+def test_the_section_that_a_link_leads_to_is_kept(desk: Desk) -> None:
+    desk.open("[x](repot.md#sec)", "turn_1/files/page3.md")
+    assert fixed(desk, "repot", "turn_1/files/page3.md")["Replace by report.md#sec"] == "[x](report.md#sec)"
+
+
 @pytest.mark.rule("editor.quick-fixes-mend-what-is-wrong")
 def test_a_wrong_number_is_replaced_by_a_near_one_or_taken_out(desk: Desk, told: Told) -> None:
     desk.open(f"é😀[[S:1,{told.good}1,{told.trap}]] [[S:99]]")

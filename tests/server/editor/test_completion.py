@@ -219,3 +219,10 @@ async def test_elsewhere_nothing_is_offered(at: Room) -> None:
         await pen.ask("textDocument/completion", {"textDocument": {"uri": "file:///not-open"}, "position": position})
         is None
     )
+
+
+async def test_in_a_text_that_is_too_long_nothing_is_offered(at: Room, monkeypatch: pytest.MonkeyPatch) -> None:
+    pen = await at.pen()
+    assert await offered(pen, "fi:turn_1.files/|") is not None
+    monkeypatch.setattr("sidecar.core.limits.REFERENCED_CHARS", 5)
+    assert await offered(pen, "fi:turn_1.files/|") is None

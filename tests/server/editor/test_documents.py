@@ -124,6 +124,34 @@ async def test_what_is_closed_or_too_long_is_not_known(monkeypatch: pytest.Monke
     await remote.drop()
 
 
+async def test_a_change_of_what_was_never_opened_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    reading = Reading(monkeypatch)
+    remote = await reading.editing()
+    remote.tell("textDocument/didChange", {"textDocument": {"uri": URI, "version": 2}, "contentChanges": []})
+    await remote.call(1, "test/echo")
+    assert reading.documents._kept == reading.documents.editors == {}
+    await remote.drop()
+
+
+async def test_a_document_is_one_however_its_uri_is_spelled(monkeypatch: pytest.MonkeyPatch) -> None:
+    reading = Reading(monkeypatch)
+    remote = await reading.editing()
+    closed: list[str] = []
+    reading.documents.on_close.append(lambda _, uri: closed.append(uri))
+    spelled = URI.replace("a.md", "%61.md")
+    for uri in (URI, spelled):
+        remote.tell("textDocument/didOpen", told("x", "markdown", uri))
+    opened = await reading.opened(remote, spelled)
+    assert opened is not None
+    [editor] = reading.documents.editors.values()
+    assert (opened.uri, reading.documents.uris(editor)) == (URI, [URI])
+    assert reading.documents.has(editor, spelled)
+    remote.tell("textDocument/didClose", {"textDocument": {"uri": spelled}})
+    assert await reading.opened(remote) is None
+    assert (closed, reading.documents.has(editor, URI)) == ([URI], False)
+    await remote.drop()
+
+
 @pytest.mark.parametrize(
     ("language", "uri", "mime"),
     [

@@ -87,3 +87,17 @@ async def test_editors_are_asked_once_to_look_again_when_sources_come(at: Room, 
     assert question["method"] == "workspace/inlayHint/refresh"
     pen.remote.send({"jsonrpc": "2.0", "id": question["id"], "result": None})
     assert [hint["label"] for hint in await shown(pen, "[[S:4]]")] == ["New 1"]
+
+
+async def test_others_are_served_while_many_hints_are_made(at: Room, monkeypatch: Any) -> None:
+    monkeypatch.setattr("sidecar.pacing.SECONDS_AT_ONCE", -1.0)
+    pen, rests = await at.pen(), []
+    real = hints.Pace.rest
+
+    async def rest(pace: hints.Pace) -> None:
+        rests.append(pace)
+        await real(pace)
+
+    monkeypatch.setattr(hints.Pace, "rest", rest)
+    assert len(await shown(pen, "[[S:1]] [[S:9]] " * 50)) == 50
+    assert len(rests) >= 100

@@ -71,12 +71,12 @@ def test_a_client_without_markdown_gets_plain_words(sit: Callable[..., Desk], to
     desk.open(f"[[S:{told.good}]]")
     contents = desk.on("textDocument/hover", "[[S:")["contents"]
     assert contents["kind"] == "plaintext"
-    assert contents["value"].startswith(f"[S:{told.good}] A *bold* [title](command:x)\n\nhttps://example.org/a?b=1")
+    assert contents["value"].startswith(f"S:{told.good} · A *bold* [title](command:x)\n\nhttps://example.org/a?b=1")
 
 
 def test_what_was_said_has_a_card_too(desk: Desk, told: Told) -> None:
     shown = card(desk.open("so:sources_pool[1] x"), "sources_pool")
-    assert shown.startswith("**\\[S:1\\] ")
+    assert shown.startswith("**S:1 · ")
 
 
 def test_a_picture_is_shown_where_the_client_shows_pictures(workspace: Workspace) -> None:

@@ -56,3 +56,11 @@ async def test_many_are_taken_in_and_few_are_compared() -> None:
     made = await names(*(f"a/files/{number}.md" for number in range(3 * AT_ONCE)))
     assert len(made.like("x.md")) == LOOKED_AT
     assert made.same_name("5999.md")
+
+
+async def test_namesakes_are_put_in_order_once_for_each_state() -> None:
+    made = await names(*(f"t{number}/files/x.md" for number in range(2000)))
+    assert len(made.later(path("t0/files/x.md"))) == 1999
+    [known] = made._sorted.values()
+    assert made.later(path("t1997/files/x.md")) == [path("t1999/files/x.md"), path("t1998/files/x.md")]
+    assert next(iter(made._sorted.values())) is known

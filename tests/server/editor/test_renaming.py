@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from sidecar.server.editor.renaming import _renamed
 from tests.server.editor.conftest import Told
 from tests.server.editor.desk import Desk
 
@@ -41,6 +42,35 @@ def test_a_folder_takes_its_files_along(desk: Desk) -> None:
     desk.open("turn_1/files/sub/a.md turn_1/files/subway.md")
     answer = renamed(desk, **{"turn_1/files/sub": "turn_1/files/other"})
     assert after(desk, answer) == {"notes.md": "turn_1/files/other/a.md turn_1/files/subway.md"}
+
+
+@pytest.mark.parametrize(
+    ("text", "old", "new", "expected"),
+    [
+        ("[a](old.md#sec)", "old.md", "new.md", "[a](new.md#sec)"),
+        ("[a](report.md#sec)", "report.md", "new.md", "[a](new.md#sec)"),
+        ("[a](sub/a.md#sec) ![a](sub/a.png?v=2)", "sub", "neu", "[a](neu/a.md#sec) ![a](neu/a.png?v=2)"),
+    ],
+)
+def test_what_follows_a_path_in_a_link_stays_there(desk: Desk, text: str, old: str, new: str, expected: str) -> None:
+    page = "turn_1/files/linking.md"
+    desk.open(text, page)
+    answer = renamed(desk, **{f"turn_1/files/{old}": f"turn_1/files/{new}"})
+    assert after(desk, answer) == {page: expected}
+
+
+def test_what_resolves_decides_which_path_is_meant(desk: Desk) -> None:
+    desk.open("turn_1/files/plan (final).md")
+    assert renamed(desk, **{"turn_1/files/plan": "turn_1/files/other"}) is None
+    answer = renamed(desk, **{"turn_1/files/plan (final).md": "turn_1/files/x.md"})
+    assert after(desk, answer) == {"notes.md": "turn_1/files/x.md"}
+
+
+def test_the_nearest_of_many_renamed_folders_counts() -> None:
+    moved = {"a": "b", "a/c": "d", **{f"x/{number}": "y" for number in range(1000)}}
+    assert [_renamed(one, moved) for one in ("a/e", "a/c/e", "a/c", "x/7/z", "x/z", "")] == [
+        "b/e", "d/e", "d", "y/z", None, None,
+    ]  # fmt: skip
 
 
 def test_a_page_that_moves_keeps_what_it_refers_to(desk: Desk) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from lsprotocol import types
 
+from sidecar.core import limits
 from sidecar.core.happened import Happened
 from sidecar.server.editor import reporting
 from sidecar.server.editor.documents import Documents
@@ -177,4 +178,27 @@ async def test_an_unexpected_failure_ends_one_look_only(
     board.fault = None
     remote.tell("textDocument/didChange", changed("1"))
     assert (await remote.receive())["params"]["diagnostics"][0]["message"] == "1"
+    await remote.drop()
+
+
+async def test_a_look_at_many_documents_rests_between_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sidecar.pacing.SECONDS_AT_ONCE", -1.0)
+    board = Board(monkeypatch)
+    remote = await board.editing()
+    for number in range(20):
+        text = opened("x" * (limits.REFERENCED_CHARS + 1) if number == 0 else "")
+        text["textDocument"]["uri"] = f"file:///{number}.md"
+        remote.tell("textDocument/didOpen", text)
+    await remote.call(1, "test/echo")
+    await until(lambda: not board.reporting._desks[next(iter(board.documents.editors))].timers)
+    [desk] = board.reporting._desks.values()
+    await until(lambda: not desk.tasks)
+    for kept in next(iter(board.documents._kept.values())).values():
+        kept.uri = f"{kept.uri}#"  # none of them is there any more
+    rounds = 0
+    look = asyncio.get_running_loop().create_task(board.reporting._guarded(desk, ""))
+    while not look.done():
+        rounds += 1
+        await asyncio.sleep(0)
+    assert rounds >= 20
     await remote.drop()

@@ -145,3 +145,17 @@ async def test_answers_are_bounded_and_keep_the_best(at: Room) -> None:
     await at.inside.sync()
     names = await found(await at.pen(), "any")
     assert (len(names), names[0]) == (SYMBOLS, "any")
+
+
+async def test_others_are_served_while_many_references_are_told(at: Room, monkeypatch: pytest.MonkeyPatch) -> None:
+    pen, rests = await at.pen(capabilities=TREES), []
+    real = symbols.Pace.rest
+
+    async def rest(pace: symbols.Pace) -> None:
+        rests.append(pace)
+        await real(pace)
+
+    monkeypatch.setattr(symbols.Pace, "rest", rest)
+    pen.open("fi:turn_1.files/a.md\n" * 50)
+    [group] = await pen.ask("textDocument/documentSymbol", {"textDocument": {"uri": URI}})
+    assert (group["detail"], len(rests) >= 50) == ("50 references", True)

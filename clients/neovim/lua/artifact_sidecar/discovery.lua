@@ -62,7 +62,8 @@ end
 local function check(candidate, done)
   local argv = vim.list_extend(vim.list_slice(candidate.argv), { '--version' })
   if vim.fn.executable(argv[1]) ~= 1 then
-    return done(nil, ('%s is no program'):format(argv[1]))
+    local named = argv[1]:find('/', 1, true)
+    return done(nil, (named and '%s is no program' or '%s is not on PATH'):format(argv[1]))
   end
   local started, problem = pcall(vim.system, argv, { text = true, timeout = 20000 }, vim.schedule_wrap(function(result)
     local version = (result.stdout or ''):match('^artifact%-sidecar (%d[%w.+-]*)')
@@ -91,7 +92,7 @@ local function first(list, done, said)
     if version then
       return done({ argv = candidate.argv, from = candidate.from, version = version })
     end
-    local words_of_it = ('%s (from %s)'):format(problem, candidate.from)
+    local words_of_it = candidate.from == 'PATH' and problem or ('%s (from %s)'):format(problem, candidate.from)
     first(vim.list_slice(list, 2), done, said and said .. '; ' .. words_of_it or words_of_it)
   end)
 end

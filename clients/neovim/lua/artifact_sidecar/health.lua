@@ -60,7 +60,8 @@ local function daemon()
   local running = client.current()
   if running then
     local attached = vim.tbl_count(running.attached_buffers)
-    vim.health.info(('positions are %s, %d documents attached'):format(running.offset_encoding, attached))
+    local documents = attached == 1 and '1 open document is' or ('%d open documents are'):format(attached)
+    vim.health.info(documents .. ' connected to the daemon, for links, hover, completion and diagnostics')
   end
 end
 

@@ -2,10 +2,37 @@
 
 local ask = require('artifact_sidecar.ask')
 local client = require('artifact_sidecar.client')
+local comparing = require('artifact_sidecar.comparing')
 local documents = require('artifact_sidecar.documents')
 local look = require('artifact_sidecar.look')
 
 local M = {}
+
+--- Shows a buffer in this window. A file with a swap file is opened read-only unless the user's own settings say what
+--- to do: Neovim would ask, and it cannot ask from here.
+---@param bufnr integer
+---@return boolean shown
+local function show_here(bufnr)
+  local swapped = false
+  local watch = vim.api.nvim_create_autocmd('SwapExists', {
+    callback = function()
+      if vim.v.swapchoice == '' then
+        swapped = true
+        vim.v.swapchoice = 'o'
+      end
+    end,
+  })
+  local ok, problem = pcall(vim.cmd, ('buffer %d'):format(bufnr)) -- nvim_win_set_buf would let nobody answer
+  vim.api.nvim_del_autocmd(watch)
+  local name = vim.fs.basename(vim.api.nvim_buf_get_name(bufnr))
+  if not ok then
+    client.tell(('%s cannot be opened: %s'):format(name, problem), vim.log.levels.WARN)
+  elseif swapped then
+    local words = '%s is opened read-only: its swap file says that it is being edited elsewhere, or was not saved'
+    client.tell(words:format(name), vim.log.levels.WARN)
+  end
+  return ok
+end
 
 ---@class artifact_sidecar.Opened
 ---@field uri string
@@ -55,7 +82,7 @@ function M.show(opened, where)
   end
   vim.bo[bufnr].buflisted = true
   vim.cmd.normal({ "m'", bang = true })
-  vim.api.nvim_win_set_buf(0, bufnr)
+  show_here(bufnr)
 end
 
 ---@param path string
@@ -111,13 +138,12 @@ function M.compare(left, left_label, right, right_label)
       vim.cmd('rightbelow vertical split')
     end
     local bufnr = documents.buffer(side[1].uri)
-    vim.api.nvim_win_set_buf(0, bufnr)
+    if not show_here(bufnr) then
+      return vim.cmd.tabclose()
+    end
     local name, label = side[1].name:gsub('%%', '%%%%'), side[2]
-    vim.wo.winbar = (' %%#%s#%s%%*  %%#%s#%s%%*'):format(look.group('Turn'), name, look.group('Version'), label)
     vim.wo.winfixbuf = false
-    vim.cmd.diffthis()
-    vim.wo.foldcolumn = '0'
-    vim.wo.signcolumn = 'no'
+    comparing.dress((' %%#%s#%s%%*  %%#%s#%s%%*'):format(look.group('Turn'), name, look.group('Version'), label))
   end
   vim.cmd('normal! gg]c')
 end

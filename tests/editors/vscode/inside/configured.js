@@ -82,7 +82,8 @@ exports["an earlier version is read only, and compared with the present one"] = 
     return input instanceof vscode.TabInputTextDiff && input;
   });
   assert.equal(diff.original.scheme, "artifact-sidecar");
-  const [before, after] = await Promise.all([diff.original, diff.modified].map((uri) => vscode.workspace.openTextDocument(uri)));
+  const sides = [diff.original, diff.modified].map((uri) => vscode.workspace.openTextDocument(uri));
+  const [before, after] = await Promise.all(sides);
   assert.equal(before.getText(), scene.first);
   assert.equal(after.getText(), scene.second);
 };

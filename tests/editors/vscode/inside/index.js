@@ -1,5 +1,5 @@
 // What `extensionTestsPath` names: VS Code loads it in its extension host and waits for `run()`. The tests to run are
-// those of the file that the variable SCENE names, in their order; all are run, and what is not so is told with its stack.
+// those of the file that the variable SCENE names, in order; all are run, and what is not so is told with its stack.
 
 const { readFileSync } = require("node:fs");
 

@@ -17,7 +17,8 @@ async function eventually(what, look) {
     } catch (error) {
       last = error;
     }
-    assert.ok(Date.now() < deadline, `was not so within ${CEILING / 1000} s: ${typeof what === "function" ? what() : what}; last was ${shown(last)}`);
+    const sought = typeof what === "function" ? what() : what;
+    assert.ok(Date.now() < deadline, `was not so within ${CEILING / 1000} s: ${sought}; last was ${shown(last)}`);
     await new Promise((resolve) => setTimeout(resolve, 50));
   }
 }
@@ -36,7 +37,8 @@ async function extension() {
 /** Wait until the extension is in this state: `running`, `noOutDir`, `noCommand`, … */
 async function inState(...states) {
   const ours = await extension();
-  return eventually(`state ${states.join(" or ")}`, () => states.includes(kindOf(ours.state())) && ours.state());
+  const wanted = () => `state ${states.join(" or ")}, which is ${shown(ours.state())}`;
+  return eventually(wanted, () => states.includes(kindOf(ours.state())) && ours.state());
 }
 
 function kindOf(state) {
