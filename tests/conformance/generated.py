@@ -231,6 +231,7 @@ ASKED_BY: dict[str, tuple[str, ...]] = {
     "workspace/status": ALL,
     "workspace/sync": ALL,
     "workspace/changes": ALL,
+    "workspace/outline": ALL,
     "turn/begin": (R,),
     "turn/end": (R,),
     "turn/feedback": (R,),

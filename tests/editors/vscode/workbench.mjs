@@ -54,9 +54,12 @@ export class Workbench {
     await this.until(`${words} is open`, async () => (await row.getAttribute("aria-expanded")) === "true");
   }
 
+  /** Where the twistie is, from the row's corner. Both are looked at at once: rows move while others come in above them. */
   async twistie(row) {
-    const [outer, inner] = [await row.boundingBox(), await row.locator(".monaco-tl-twistie").boundingBox()];
-    return { x: inner.x - outer.x + inner.width - 8, y: inner.y - outer.y + inner.height / 2 };
+    return row.evaluate((outer) => {
+      const at = outer.getBoundingClientRect();
+      return { x: outer.querySelector(".monaco-tl-twistie").getBoundingClientRect().right - at.x - 8, y: at.height / 2 };
+    });
   }
 
   /** Click a row of the tree of artifacts. */
