@@ -386,7 +386,7 @@ def _options(argv: list[str]) -> tuple[dict[str, str | None], list[str]]:
         name, given, value = word.partition("=")
         if name in options:
             options[name] = value if given else next(words, None)
-        else:
+        elif word != "--stdio":  # which clients of editors add to whatever they start; there is no other way here
             others.append(word)
     return options, others
 

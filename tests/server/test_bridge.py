@@ -326,3 +326,8 @@ def test_on_a_fresh_machine_the_default_folders_are_ours_alone(
     finally:
         os.umask(before)
     assert [oct(os.stat(place).st_mode & 0o777) for place in (os.path.dirname(folder), folder)] == ["0o700", "0o700"]
+
+
+def test_what_clients_of_editors_add_is_not_passed_on() -> None:
+    """A daemon that is told to serve its own stdio would end with the client that it was started for."""
+    assert bridge._options(["--stdio", "--role", "editor", "--verbose"])[1] == ["--verbose"]

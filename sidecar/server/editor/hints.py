@@ -57,7 +57,7 @@ def _label(rows: list[Row]) -> str:
 
 
 def _tooltip(rows: list[Row]) -> str:
-    lines = [f"[S:{row['sid']}] {title(row)}" for row in rows[:TOOLTIP_ROWS]]
+    lines = [f"S:{row['sid']} · {title(row)}" for row in rows[:TOOLTIP_ROWS]]
     return "\n".join([*lines, *(["…"] if len(rows) > TOOLTIP_ROWS else [])])
 
 

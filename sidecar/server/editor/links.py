@@ -75,7 +75,7 @@ class _Links:
         return None
 
     def _row_link(self, seen: Seen, place: types.Range, rows: list[Row]) -> types.DocumentLink | None:
-        named = [f"[S:{row['sid']}] {title(row)}" for row in rows[:TITLES]]
+        named = [f"S:{row['sid']} · {title(row)}" for row in rows[:TITLES]]
         tooltip = "\n".join([*named, *(["…"] if len(rows) > TITLES else [])])
         for row in rows:
             url, physical = web_address(row), file_of(row)

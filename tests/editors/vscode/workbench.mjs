@@ -1,4 +1,4 @@
-// VS Code's page as a person sees it: views, rows, commands, editors, previews. Everything is waited for, nothing slept.
+// VS Code's page as a person sees it: views, rows, commands, editors, previews. All is waited for, nothing slept.
 
 import { strict as assert } from "node:assert";
 import { join } from "node:path";
@@ -54,11 +54,12 @@ export class Workbench {
     await this.until(`${words} is open`, async () => (await row.getAttribute("aria-expanded")) === "true");
   }
 
-  /** Where the twistie is, from the row's corner. Both are looked at at once: rows move while others come in above them. */
+  /** Where the twistie is, from the row's corner: both at one moment, for rows move when others come in above. */
   async twistie(row) {
     return row.evaluate((outer) => {
       const at = outer.getBoundingClientRect();
-      return { x: outer.querySelector(".monaco-tl-twistie").getBoundingClientRect().right - at.x - 8, y: at.height / 2 };
+      const twistie = outer.querySelector(".monaco-tl-twistie").getBoundingClientRect();
+      return { x: twistie.right - at.x - 8, y: at.height / 2 };
     });
   }
 

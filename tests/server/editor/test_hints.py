@@ -39,7 +39,7 @@ async def test_a_title_follows_its_citation(at: Room) -> None:
         {
             "position": {"line": 0, "character": 13},
             "label": "Game theory",
-            "tooltip": "[S:1] Game theory",
+            "tooltip": "S:1 · Game theory",
             "paddingLeft": True,
         }
     ]
@@ -48,7 +48,7 @@ async def test_a_title_follows_its_citation(at: Room) -> None:
 async def test_several_are_counted_and_told_whole(at: Room) -> None:
     [hint] = await shown(await at.pen(), "[[S:1-3]]")
     assert hint["label"] == "Game theory and 2 more"
-    assert hint["tooltip"] == f"[S:1] Game theory\n[S:2] {LONG}\n[S:3] Bread"
+    assert hint["tooltip"] == f"S:1 · Game theory\nS:2 · {LONG}\nS:3 · Bread"
 
 
 async def test_a_long_title_is_cut_in_the_text_and_whole_in_the_tooltip(at: Room) -> None:

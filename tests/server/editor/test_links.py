@@ -24,7 +24,7 @@ def test_paths_and_citations_are_links(desk: Desk, told: Told) -> None:
         ("fi:turn_1.files/plan (final).md", f"{root}/plan%20%28final%29.md"),
     ]
     assert "fi:turn_1.files/report.md" in links[0]["tooltip"]
-    assert links[1]["tooltip"] == f"[S:{told.good}] A *bold* [title](command:x)"
+    assert links[1]["tooltip"] == f"S:{told.good} · A *bold* [title](command:x)"
 
 
 @pytest.mark.rule("editor.nothing-but-the-web-is-opened")
