@@ -200,11 +200,11 @@ class Lease:
     async def run(self) -> None:
         """Renew the lease, or try for it, until cancelled."""
         while True:
-            self._stirred.clear()
             try:
                 await asyncio.wait_for(self._stirred.wait(), self._pause())
             except TimeoutError:
                 pass
+            self._stirred.clear()  # before taking: who stirs meanwhile is heard in the next round
             await self.take()
 
     def _pause(self) -> float | None:
