@@ -19,7 +19,7 @@ from sidecar.core import limits
 from sidecar.core.artifacts import Artifact
 from sidecar.core.errors import BadPath, NotFound, StoreUnavailable, UnsafePath
 from sidecar.core.mime import HEAD_BYTES, is_packed, is_text_head, mime_of
-from sidecar.core.paths import FilePath
+from sidecar.core.paths import FilePath, parse_physical
 from sidecar.core.tokens import print_token
 from sidecar.rehost import Missing
 from sidecar.server.caller import Caller
@@ -143,13 +143,11 @@ async def _rehost(services: Services, editor: Editor, params: RehostFilesParams,
             return {"rehosted": rehosted, "missing": missing, "cancelled": True}
         work.report(params.paths[at], 100 * at // len(params.paths))
         brought = await bring_back(services, caller, params.paths[at : at + limits.REHOSTS_AT_ONCE])
-        rehosted += [{**one, "uri": _uri(services, one["physical_path"])} for one in brought["rehosted"]]
+        rehosted += [
+            {**one, "uri": file_uri(services, parse_physical(one["physical_path"]))} for one in brought["rehosted"]
+        ]
         missing += brought["missing"]
     return {"rehosted": rehosted, "missing": missing}
-
-
-def _uri(services: Services, physical: str) -> str:
-    return Path(os.path.join(services.outdir.root, physical)).as_uri()
 
 
 class _Nobody:
