@@ -69,7 +69,7 @@ StoreFault = TypeAliasType(
     "StoreFault",
     Literal[
         "unreachable", "timed_out", "server_error", "denied", "cut_off", "wrong_bytes", "no_bucket", "disk_full",
-        "no_store", "key_too_long", "no_out_dir",
+        "no_store", "key_too_long", "no_out_dir", "untrusted",
     ],
 )  # fmt: skip
 

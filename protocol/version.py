@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 MAJOR = 1
-MINOR = 4
+MINOR = 5
 PROTOCOL_VERSION = f"{MAJOR}.{MINOR}"
 
 

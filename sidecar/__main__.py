@@ -68,7 +68,7 @@ def main(argv: list[str] | None = None) -> int:
         case ["serve", *rest]:
             from sidecar import serve
 
-            return serve.main(rest)
+            return serve.run(rest)
         case ["mcp", *rest]:
             from sidecar.mcp import program
 

@@ -41,7 +41,7 @@ class Cataloguing:
 
     async def _make(self) -> None:
         pace = Pace()
-        for artifact in list(self._workspace.artifacts):
+        for artifact in self._workspace.artifacts:
             await pace.rest()
             self._catalogue.add(artifact)
 

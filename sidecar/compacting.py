@@ -149,7 +149,7 @@ class Compacting:
     async def _artifacts(self, covered: Coverage, *, start: int, cut: int) -> AsyncIterator[Artifact]:
         turns = frozenset(filter(None, (*covered.covered_turn_ids, covered.split_turn_id)))
         pace = Pace()
-        for artifact in list(self._workspace.artifacts):
+        for artifact in self._workspace.artifacts:
             await pace.rest()
             if is_of(artifact, turns, start=start, cut=cut):
                 yield artifact

@@ -25,11 +25,12 @@ from pydantic import (
 from pydantic_settings import BaseSettings, EnvSettingsSource, NoDecode, SettingsConfigDict
 
 from sidecar import store_memory
-from sidecar.core.limits import KEEP_BYTES, LEASE_SECONDS
+from sidecar.core.limits import KEEP_BYTES, LEASE_SECONDS, LONGEST_LEASE
 from sidecar.settings_file import BadSettings, read_beside
 from sidecar.store_memory import recall, remember
 from sidecar.stores.index_location import IndexFile, holds_secret, parse_index, shown
 from sidecar.stores.location import FolderPlace, StoreSettings, check_endpoint, parse_place
+from sidecar.wording import problems
 
 PREFIX = "ARTIFACT_SIDECAR_"
 APPLICATION = "artifact-sidecar"
@@ -124,7 +125,7 @@ class Settings(BaseSettings):
     persist_executions: bool = Field(
         default=True, description="Archive the program of every call, and what it made, in the store."
     )
-    lease_seconds: Annotated[float, Field(ge=1, le=3600)] = Field(
+    lease_seconds: Annotated[float, Field(ge=1, le=LONGEST_LEASE)] = Field(
         default=LEASE_SECONDS,
         description="Seconds after which another daemon goes on with a conversation whose writer does not answer.",
     )
@@ -288,7 +289,6 @@ def is_inside(path: str, folder: str) -> bool:
 
 
 def _faults(error: ValidationError, sources: Mapping[str, str]) -> Iterable[str]:
-    for fault in error.errors(include_url=False, include_context=False):
-        name = str(fault["loc"][0]) if fault["loc"] else ""
-        where = f"{name} (from {sources.get(name, 'the settings')}): " if name else ""
-        yield where + fault["msg"].removeprefix("Value error, ")
+    for where, problem in problems(error.errors(include_url=False, include_input=False)).items():
+        name = where.partition(".")[0]
+        yield (f"{name} (from {sources.get(name, 'the settings')}): " if name else "") + problem

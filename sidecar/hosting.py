@@ -91,7 +91,7 @@ class Hosting:
 
     def take_stock(self) -> None:
         """Find what is not hosted, once the journal is loaded."""
-        self._note(self._workspace.artifacts)
+        self._note(self._workspace.artifacts.seen())
 
     def state(self) -> dict[str, Any]:
         """How the store is, as `workspace/status` answers it."""

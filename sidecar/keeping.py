@@ -71,7 +71,7 @@ class Keeper:
 
         What nobody knows goes first, unless it was only just taken in and its version is on the way; then what the
         store has as well, then superseded versions, each oldest first; last the latest versions that are nowhere else.
-        What is on its way to the store counts as nowhere else.
+        What is on its way to the store counts as nowhere else, and is told of as well.
         """
         latest: dict[str, tuple[float, str]] = {}
         known: dict[str, float] = {}
@@ -84,8 +84,8 @@ class Keeper:
                         hosted.setdefault(version.sha256, version.ts)
             if artifact.versions and (sha256 := artifact.latest.sha256) in sizes and sha256 is not None:
                 latest[sha256] = (artifact.latest.ts, artifact.path.physical)
-        for _, sha256 in self._workspace.hosting:
-            latest.setdefault(sha256, (known.get(sha256, 0.0), ""))
+        for path, sha256 in self._workspace.hosting:
+            latest.setdefault(sha256, (known.get(sha256, 0.0), path))
         superseded = known.keys() - hosted.keys() - latest.keys()
         strays = sizes.keys() - known.keys()
         yield from ((sha256, "") for sha256 in strays & self._strays)

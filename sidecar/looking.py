@@ -11,25 +11,25 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any
 
 from sidecar.core import limits
 from sidecar.core.entries import Entry, FileGone, Noticed
 from sidecar.core.errors import JournalUnavailable, ShuttingDown, UnsafePath
-from sidecar.core.inventory import FileFact, StatKey, Survey, admit, news, sort_out
+from sidecar.core.inventory import ByFolder, FileFact, News, Sorted, StatKey, Survey, admit, news, sort_out, widest
 from sidecar.core.notices import for_oddity, notice
 from sidecar.core.paths import FilePath, is_turn_id
 from sidecar.core.registration import register, settle, source_entries, told_visibility
+from sidecar.hands import Hands
 from sidecar.ports import Blobs, OutDir
 from sidecar.workspace import Workspace
 
 log = logging.getLogger(__name__)
-T = TypeVar("T")
 
-FILES_PER_READ = 32
+FILES_PER_READ = 256
+READ_SECONDS = 0.02  # after which what was read is told, so that many large files do not wait for each other
 FIRST_RETRY, LAST_RETRY = 0.02, 0.25
 ODDITIES_TOLD = 1000
 REST_SHARE = 5  # times as long as a look at everything takes, before the bell alone brings about another
@@ -45,10 +45,11 @@ class _Wish:
     done: asyncio.Future[None] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
 
 
-class Looker:
+class Looker(Hands):
     """Keeps the workspace's idea of OUT_DIR true."""
 
     def __init__(self, workspace: Workspace, outdir: OutDir, blobs: Blobs, *, eligible: Sequence[str]) -> None:
+        super().__init__()
         self.last_look = 0.0
         self.over_limit = 0
         self.busy: dict[str, float] = {}  # files somebody writes to -> seconds until they are asked again
@@ -58,12 +59,10 @@ class Looker:
         self.shut = False  # nothing is registered, while it is not known what the conversation has
         self.numbers: Callable[[], bool] = lambda: True  # whether new files are numbered: a writer alone does
         self._workspace = workspace
+        self._known = ByFolder()
         self._outdir = outdir
         self._blobs = blobs
         self._eligible = eligible
-        self._hands = ThreadPoolExecutor(2, thread_name_prefix="hand")
-        self._eyes = ThreadPoolExecutor(1, thread_name_prefix="look")  # no read, however long, holds up a look
-        self._searchers = ThreadPoolExecutor(2, thread_name_prefix="search")
         self._wish: _Wish | None = None
         self._wake = asyncio.Event()
         self._retry: asyncio.TimerHandle | None = None
@@ -130,7 +129,7 @@ class Looker:
     async def number(self) -> None:
         """Number the files that were registered while nobody gave numbers here."""
         workspace = self._workspace
-        there = [one for one in workspace.artifacts if one.on_disk and one.visibility == "external"]
+        there = [one for one in workspace.artifacts.seen() if one.on_disk and one.visibility == "external"]
         files = [(one.path, one.fact) for one in there if one.fact is not None]
         eligible = self.eligible
         await workspace.stage(
@@ -162,21 +161,18 @@ class Looker:
                         await asyncio.sleep(FIRST_RETRY)
         return tuple(sorted(self.busy))
 
-    async def off_loop(self, work: Callable[..., T], *args: Any) -> T:
-        """Run blocking work in one of the hands."""
-        return await asyncio.get_running_loop().run_in_executor(self._hands, work, *args)
-
-    async def _see(self, work: Callable[..., T], *args: Any) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._eyes, work, *args)
-
-    async def search(self, work: Callable[[], T]) -> T:
-        """Run a search in a hand of its own, so that a slow one holds up neither looks nor reads."""
-        return await asyncio.get_running_loop().run_in_executor(self._searchers, work)
+    async def tell(self, fact: FileFact) -> None:
+        """A file that we put in place ourselves, of bytes that are known, is there. A look need not read it again."""
+        await self._calls_have_ended()
+        if self._workspace.files.get(fact.path) != fact.key:
+            await self._workspace.stage(*self._entries([fact]))
 
     # The looks themselves --------------------------------------------------------------------------------------------
 
     async def run(self) -> None:
         """Look whenever asked, one look at a time, until cancelled."""
+        for path in self._workspace.files:
+            self._known.note(path, there=True)
         try:
             while True:
                 await self._wake.wait()
@@ -189,9 +185,7 @@ class Looker:
                 self._retry.cancel()
             if self._wish is not None:
                 _disappoint(self._wish, ShuttingDown("look", "the daemon is ending; connect again"))
-            self._hands.shutdown(wait=False, cancel_futures=True)
-            self._eyes.shutdown(wait=False, cancel_futures=True)
-            self._searchers.shutdown(wait=False, cancel_futures=True)
+            self.let_go()
 
     async def _grant(self, wish: _Wish) -> None:
         try:
@@ -215,27 +209,32 @@ class Looker:
         staged: list[asyncio.Future[Any]] = []
         self._room = limits.FILES_REGISTERED - len(self._workspace.files)
         self._oddities = ODDITIES_TOLD - len(self._workspace.noticed)
-        for scope in _widest(wish.scopes):
+        files = self._workspace.files
+        for scope in widest(wish.scopes):
             began = time.monotonic()
-            known = dict(self._workspace.files)
-            survey = await self._see(self._outdir.survey, scope)
+            # As it is known before the survey: what comes meanwhile is not gone.
+            known = {path: files[path] for path in self._known.below(scope)} if scope else dict(files)
+            survey, sorted_out, fresh = await self.see(self._compare, scope, known)
             if scope == "":
                 self.over_limit = survey.over_limit
                 self._everything_at = time.monotonic()
                 self._everything_cost = self._everything_at - began
-            sorted_out = await self._see(sort_out, survey, self._workspace.is_turn)
             staged += self._tell_oddities(survey, sorted_out.ambiguous)
             self._remember_folders(sorted_out.survey)
-            fresh = await self._see(news, sorted_out.survey, known)
             if not wish.rung and (
                 overlooked := {path.rpartition("/")[0] for path in fresh.changed if path not in self.busy}
             ):
                 self.on_overlooked(overlooked)
             staged += await self._take_in(fresh.changed)
             # A file that was open and has another name now is not news, since it never was registered.
-            wish.files.update(path for path in self.busy if _is_within(path, scope) and path not in survey.files)
-            gone = [*fresh.gone, *(await self._see(self._absent, fresh.doubtful))]
-            if gone:
+            within = f"{scope}/" if scope else ""
+            wish.files.update(path for path in self.busy if path.startswith(within) and path not in survey.files)
+            gone = [*fresh.gone, *(await self.see(self._absent, fresh.doubtful) if fresh.doubtful else ())]
+            # Of what has come back meanwhile, or is on its way, it is asked once more.
+            back = {path for path in gone if files.get(path) != known[path] or self._workspace.arriving([path])}
+            if back:
+                self._wished().files.update(back)
+            if gone := [path for path in gone if path not in back]:
                 staged.append(self._workspace.stage(*(FileGone(path) for path in gone)))
                 for path in gone:
                     self.busy.pop(path, None)
@@ -246,8 +245,21 @@ class Looker:
         self.last_look = time.time()
         self._ask_again()
 
+    def _compare(self, scope: str, known: Mapping[str, StatKey]) -> tuple[Survey, Sorted, News]:
+        """What is there, what of it belongs to turns, and what of that is not known yet."""
+        survey = self._outdir.survey(scope)
+        sorted_out = sort_out(survey, self._workspace.is_turn)
+        return survey, sorted_out, news(sorted_out.survey, known)
+
     def _absent(self, paths: Iterable[str]) -> list[str]:
-        return [path for path in paths if _key(self._outdir, path) is None]
+        return [path for path in paths if not self._stands(path)]
+
+    def _stands(self, path: str) -> bool:
+        """Whether a regular file does; what has become anything else is gone as a file."""
+        try:
+            return self._outdir.key(path) is not None
+        except UnsafePath:
+            return False
 
     async def _take_in(self, paths: Sequence[str]) -> list[asyncio.Future[Any]]:
         """Read the complete ones among these files and stage them, keeping their order. What is gone is told too."""
@@ -255,10 +267,12 @@ class Looker:
         paths, left_out = admit(paths, self._workspace.files, self._room)
         self._room -= sum(path not in self._workspace.files for path in paths)
         self.over_limit += left_out
-        for at in range(0, len(paths), FILES_PER_READ):
-            some = paths[at : at + FILES_PER_READ]
+        while paths:
+            some = paths[:FILES_PER_READ]
             await self._workspace.claims.released(some)
-            facts, gone = self._note_busy(await self._see(self._read_some, some))
+            read = await self.see(self._read_some, some)
+            some, paths = some[: len(read)], paths[len(read) :]
+            facts, gone = self._note_busy(read)
             await self._calls_have_ended()
             told = self._workspace.claims.met(some)
             if told:
@@ -285,7 +299,14 @@ class Looker:
         return entries + [Noticed(notice("oversize", path=path)) for path in oversize]
 
     def _read_some(self, paths: Sequence[str]) -> list[tuple[str, str, FileFact | None]]:
-        return [(path, *self._outdir.take_in(path, self._blobs)) for path in paths]
+        """Read one file, and others for as long as it is not yet time to tell of them."""
+        until = time.monotonic() + READ_SECONDS
+        read: list[tuple[str, str, FileFact | None]] = []
+        for path, intake in zip(paths, self._outdir.take_in_all(paths, self._blobs), strict=False):
+            read.append((path, *intake))
+            if time.monotonic() >= until:
+                break
+        return read
 
     def _note_busy(self, intakes: Iterable[tuple[str, str, FileFact | None]]) -> tuple[list[FileFact], list[str]]:
         """The complete files among these, and those that are gone or no regular files any more."""
@@ -345,7 +366,10 @@ class Looker:
         return self._wish
 
     def _hear(self, happened: Any) -> None:
-        """A block named a turn for the first time: its folder, if there is one, holds artifacts from now on."""
+        """What is on disk now. A turn that a block named for the first time has artifacts in its folder from now on."""
+        for artifact in happened.artifacts.values():
+            physical = artifact.path.physical
+            self._known.note(physical, there=physical in self._workspace.files)
         if happened.turns:
             self.stir(happened.turns)
 
@@ -373,27 +397,3 @@ def _disappoint(wish: _Wish, reason: Exception) -> None:
     if not wish.done.done():
         wish.done.set_exception(reason)
         wish.done.exception()
-
-
-def _is_within(path: str, scope: str) -> bool:
-    return not scope or path.startswith(f"{scope}/")
-
-
-def _widest(scopes: Iterable[str]) -> list[str]:
-    """The scopes that no other one contains, in order."""
-    asked = set(scopes)
-    return [""] if "" in asked else sorted(scope for scope in asked if asked.isdisjoint(_above(scope)))
-
-
-def _above(folder: str) -> Iterator[str]:
-    while "/" in folder:
-        folder = folder.rpartition("/")[0]
-        yield folder
-
-
-def _key(outdir: OutDir, path: str) -> StatKey | None:
-    """The key of a regular file; what has become anything else is gone as a file."""
-    try:
-        return outdir.key(path)
-    except UnsafePath:
-        return None

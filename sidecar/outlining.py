@@ -71,7 +71,7 @@ class Outlining:
 
     async def _count(self) -> None:
         pace = Pace()
-        for artifact in list(self._workspace.artifacts):
+        for artifact in self._workspace.artifacts:
             await pace.rest()
             self._counted.put(artifact)
 

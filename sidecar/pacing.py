@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 
-SECONDS_AT_ONCE = 0.01
+SECONDS_AT_ONCE = 0.0005
 
 
 class Pace:

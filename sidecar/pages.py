@@ -215,7 +215,7 @@ class Pages:
         timeline = self._timeline
         told = range(self._known, len(timeline))
         self._known = len(timeline)
-        calls = {head[CALL] for head in islice(timeline.heads, told.start, None) if head[TYPE] == CALL_BLOCK}
+        calls = {head[CALL] for head in timeline.heads[told.start :] if head[TYPE] == CALL_BLOCK}
         named = self._tools.keys() & calls
         renamed = {call for call in named if self._tools[call] != timeline.tools.get(call, "")}
         if renamed:

@@ -18,11 +18,21 @@ class Record(NamedTuple):
     body: bytes
 
 
+class Joined(NamedTuple):
+    """Records of one kind that follow one another: their numbers, and their heads with a comma between two."""
+
+    seqs: Sequence[int]
+    heads: bytes
+
+
 class Journal(Protocol):
     """The truth. Appends are durable in order, or not there at all (spec section 10)."""
 
-    def load(self) -> Iterator[Record]:
-        """Every record in order of `seq`, each checked against its stored hash. Used once, at start."""
+    def load(self, *, joined: str = "") -> Iterator[Record | Joined]:
+        """Every record in order of `seq`, each checked against its stored hash. Used once, at start.
+
+        Those of the kind `joined` may come as runs, which is faster where their bodies are not wanted.
+        """
         ...
 
     def append(self, records: Sequence[Record], done: Callable[[Exception | None], None]) -> None:
@@ -286,6 +296,10 @@ class OutDir(Protocol):
 
     def take_in(self, path: str, blobs: Blobs | None) -> Intake:
         """Read a complete file: hash it, tell its mime and, with `blobs`, keep its bytes."""
+        ...
+
+    def take_in_all(self, paths: Iterable[str], blobs: Blobs | None) -> Iterator[Intake]:
+        """The same for one file after the other, each read when it is asked for."""
         ...
 
     def open(self, path: str) -> BinaryIO:

@@ -20,11 +20,13 @@ from sidecar.core.mime import is_packed, is_text_head, is_textual, mime_by_name,
 from sidecar.core.paths import FilePath
 from sidecar.core.standing import changes_since, with_changes
 from sidecar.looking import Looker
+from sidecar.pieces import Pieces, packed
 from sidecar.ports import OutDir
 from sidecar.rehost import Missing, Rehoster
 from sidecar.workspace import Workspace
 
 FEW_BLOCKS = 16  # that many are read faster than a thread is asked to
+SHORT_CHARS = 64 * limits.KIB  # a longer text is looked through off the loop
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +42,7 @@ class Content:
     size_bytes: int
     form: Literal["text", "base64", "bare", "unread"]
     text: str = ""
-    packed: str = ""
+    packed: Pieces | None = None
     truncated: bool = False
     lines: str | None = None
     next_line: int | None = None
@@ -185,14 +187,19 @@ class Reader:
             for number, body in zip(numbers, bodies, strict=True)
         ]
 
-    def sources_used(self, artifact: Artifact | None, content: Content) -> list[int]:
+    async def sources_used(self, path: FilePath, content: Content) -> list[int]:
         """The sources cited in a text, ascending; what was told of the artifact wins over what is found in it."""
+        artifact = self._workspace.artifact(path)
         told = artifact.latest.facts.get("sources_used") if artifact is not None and artifact.versions else None
         if isinstance(told, list):
             return sorted({sid for sid in told if isinstance(sid, int)})
         if content.form != "text":
             return []
-        return extract(content.text, content.mime, self._workspace.pool.sids)
+        sids = self._workspace.pool.sids
+        if len(content.text) <= SHORT_CHARS:
+            return extract(content.text, content.mime, sids)
+        sids = tuple(sids)
+        return await self._looker.search(lambda: extract(content.text, content.mime, sids))
 
     def record(self, artifact: Artifact) -> dict[str, Any]:
         """The artifact record as the wire has it, whole."""
@@ -216,7 +223,7 @@ class Reader:
             if is_packed(mime):
                 if size > limits.INLINE_BASE64_BYTES:
                     return Content(path, mime, size, "bare", truncated=True)
-                return Content(path, mime, size, "base64", packed=base64.b64encode(stream.read()).decode())
+                return Content(path, mime, size, "base64", packed=packed(stream))
             if not is_text_head(head) and size:
                 return Content(path, mime, size, "bare")
             if window.is_whole:

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import functools
 import hashlib
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any, Literal, NamedTuple
 
 import orjson
@@ -70,24 +72,33 @@ class Rehoster:
         if running is None:
             running = asyncio.get_running_loop().create_task(self._one(path))
             self._under_way[path.physical] = running
-            running.add_done_callback(lambda _: self._under_way.pop(path.physical, None))
+            running.add_done_callback(functools.partial(self._over, path.physical))
         return await asyncio.shield(running)
+
+    def _over(self, physical: str, ended: asyncio.Task[Rehosted | Missing]) -> None:
+        del self._under_way[physical]
+        if not ended.cancelled():
+            ended.exception()  # looked at, as everybody who waited for it may be gone
 
     async def _one(self, path: FilePath) -> Rehosted | Missing:
         overdue = threading.Event()
-        async with self._places:
-            try:
-                return await asyncio.wait_for(self._bring(path, overdue.is_set), limits.REHOST_DEADLINE)
-            except UnsafePath:
-                return Missing("unsafe_path")
-            except _NoOutDirError:
-                return Missing("store_unavailable", "no_out_dir")
-            except TimeoutError:
-                return Missing("store_unavailable", "timed_out")
-            except OSError:
-                return Missing("store_unavailable", "disk_full")  # full or read-only: worth asking again
-            finally:
-                overdue.set()  # a download that nobody waits for any more ends at its next chunk
+        try:
+            async with asyncio.timeout(limits.REHOST_DEADLINE):
+                at_once = await self._where_nothing_is(path)
+            if at_once is not None:
+                return at_once
+            async with self._places, asyncio.timeout(limits.REHOST_DEADLINE):
+                return await self._bring(path, overdue.is_set)
+        except UnsafePath:
+            return Missing("unsafe_path")
+        except _NoOutDirError:
+            return Missing("store_unavailable", "no_out_dir")
+        except TimeoutError:
+            return Missing("store_unavailable", "timed_out")
+        except OSError:
+            return Missing("store_unavailable", "disk_full")  # full or read-only: worth asking again
+        finally:
+            overdue.set()  # a download that nobody waits for any more ends at its next chunk
 
     async def _bring(self, path: FilePath, stop: Callable[[], bool]) -> Rehosted | Missing:
         key = await self._looker.look_at(path)
@@ -108,6 +119,30 @@ class Rehoster:
         if isinstance(found, Rehosted):
             await self._looker.look_at(path)
         return found or Missing("gone" if version.sha256 is not None else "not_hosted")
+
+    async def _where_nothing_is(self, path: FilePath) -> Rehosted | None:
+        """Kept bytes of a file that was seen with them before: copied and told of, with nothing to find out first.
+
+        None when anything is otherwise, or turns out to be; then it is gone about step by step.
+        """
+        artifact = self._workspace.artifact(path)
+        fact = artifact.fact if artifact is not None and self._looker.registers(path) else None
+        if artifact is None or fact is None or fact.sha256 is None or fact.sha256 != artifact.sha256():
+            return None
+        try:
+            key = await self._looker.bring(self._copy_if_absent, path.physical, fact.sha256)
+        except (NotFound, ValueError, FileExistsError):
+            return None
+        if key is None:
+            return None
+        await self._looker.tell(replace(fact, key=key, kept=True, incomplete=False))
+        return Rehosted(path, key.size, fact.sha256, "kept")
+
+    def _copy_if_absent(self, physical: str, sha256: str) -> StatKey | None:
+        if self._outdir.key(physical) is not None:
+            return None
+        with self._blobs.open(sha256) as kept:
+            return self._put(physical, kept, sha256, None)
 
     async def _what_came_instead(self, path: FilePath) -> Rehosted | Missing:
         """A program made the file while its bytes were on their way: what it made stays."""
@@ -150,7 +185,7 @@ class Rehoster:
         if version.sha256 is None or not self._blobs.has(version.sha256):
             return None
         try:
-            size = await self._looker.off_loop(self._copy_kept, path.physical, version.sha256, over)
+            size = await self._looker.bring(self._copy_kept, path.physical, version.sha256, over)
         except NotFound:
             return None  # evicted meanwhile: the next origin answers
         except ValueError:

@@ -19,13 +19,14 @@ import orjson
 from sidecar.core import limits
 from sidecar.core.blocks import CALL, SUMMARY, TURN, TYPE, Defaults, Told, tell
 from sidecar.core.compaction import choose_cut
-from sidecar.core.counting import count_tokens
+from sidecar.core.counting import text_tokens
 from sidecar.core.errors import TooLarge
 from sidecar.core.render import Message, as_text, decode, encode, render_block, tokens_of
 from sidecar.core.sources import render_lines, render_row
 from sidecar.looking import Looker
 from sidecar.pacing import Pace
 from sidecar.pages import Pages, Room, Sight
+from sidecar.pieces import Pieces
 from sidecar.workspace import Workspace
 
 KEPT_SHARE = (7, 10)  # of `max_tokens`, for the cut that an answer over it proposes
@@ -104,12 +105,12 @@ class Rendering:
             tokens = pages.total_tokens + sum(map(tokens_of, [*lead, *tail]))
             answer: dict[str, Any]
             if asked.form == "text":
-                text = await _as_one_text(chunks)
-                tokens = count_tokens(text)
+                text, size = await _as_one_text(chunks)
+                tokens = text_tokens(size)
                 answer = {"text": text, "tokens": tokens, "cache_points": []}
             else:
-                joined = orjson.Fragment(b"[%b]" % b",".join(filter(None, chunks)))
-                answer = {"messages": joined, "tokens": tokens, "cache_points": self._cache_points(pages, len(lead))}
+                told = Pieces(_between(b"[", b",", b"]", filter(None, chunks)))
+                answer = {"messages": told, "tokens": tokens, "cache_points": self._cache_points(pages, len(lead))}
             if asked.max_tokens is not None and tokens > asked.max_tokens:
                 await asyncio.sleep(0)
                 answer |= {"over_by": tokens - asked.max_tokens, "cut": self._cut(pages, asked.max_tokens)}
@@ -171,11 +172,22 @@ class Rendering:
         return render_lines(lines)
 
 
-async def _as_one_text(chunks: Iterable[bytes]) -> str:
-    """All messages as one text, a blank line between two."""
-    texts: list[str] = []
+async def _as_one_text(chunks: Iterable[bytes]) -> tuple[Pieces, int]:
+    """All messages as one text, a blank line between two; and how many bytes of UTF-8 it has."""
+    texts: list[bytes] = []
+    size = 0
     pace = Pace()
     for chunk in chunks:
-        await pace.rest()
-        texts += map(as_text, decode(chunk))
-    return "\n\n".join(texts)
+        for message in decode(chunk):
+            await pace.rest()
+            text = as_text(message)
+            size += len(text.encode()) + (2 if texts else 0)
+            texts.append(orjson.dumps(text)[1:-1])
+    return Pieces(_between(b'"', b"\\n\\n", b'"', texts)), size
+
+
+def _between(begin: bytes, comma: bytes, end: bytes, parts: Iterable[bytes]) -> list[bytes]:
+    pieces: list[bytes] = []
+    for part in parts:
+        pieces += (comma if pieces else begin, part)
+    return [*(pieces or [begin]), end]

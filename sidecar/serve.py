@@ -48,17 +48,20 @@ def main(argv: list[str]) -> int:
         begun=settings.remember_store,
     )
     # The settings have all that `Wanted` has; importing that would bring the heavy half before the sockets are bound.
-    code = daemon.run(cast("Wanted", settings), serving)
-    _leave_hanging_threads(code)
-    return code
+    return daemon.run(cast("Wanted", settings), serving)
 
 
-def _leave_hanging_threads(code: int) -> None:
-    """An upload that hangs on a store must not hold up the end: all that matters is in the journal already."""
+def run(argv: list[str]) -> int:
+    """The same as the whole work of this process, which ends with it.
+
+    An upload that hangs on a store must not hold up the end: all that matters is in the journal already.
+    """
+    code = main(argv)
     if any(thread is not threading.main_thread() and not thread.daemon for thread in threading.enumerate()):
         logging.shutdown()
         sys.stderr.flush()
         os._exit(code)
+    return code
 
 
 def _parser() -> argparse.ArgumentParser:

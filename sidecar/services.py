@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from sidecar.attaching import Attaching
@@ -36,6 +36,7 @@ from sidecar.reading import Reader
 from sidecar.rehost import Rehoster
 from sidecar.rendering import Rendering
 from sidecar.turns import Turns
+from sidecar.unchanged import Unchanged
 from sidecar.versions import Versions
 from sidecar.views import Views
 from sidecar.workspace import Workspace
@@ -83,3 +84,4 @@ class Services:
     watch_state: Callable[[], dict[str, Any]]
     clients: Callable[[], list[dict[str, Any]]]
     uptime: Callable[[], float]
+    unchanged: Unchanged = field(default_factory=Unchanged)

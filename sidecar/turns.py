@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import orjson
@@ -135,11 +135,19 @@ class Turns:
         await self._calls.files_have_arrived()
         return Unfinished(still_open, await self._looker.off_loop(self._facts_of, still_open))
 
+    async def read(self, ending: Ending) -> Ending:
+        """The same with what its completion cites, if that was not said. A long one is read off the loop."""
+        if ending.sources_used is not None or ending.completion is None:
+            return ending
+        sids = tuple(self._workspace.pool.sids)
+        cited = await self._looker.off_loop(extract, ending.completion, "text/markdown", sids)
+        return replace(ending, sources_used=cited)
+
     async def sources_used(self, ending: Ending) -> list[int]:
-        """The sources used in a turn, ascending: cited in its answer, or named by what was told and made in it."""
+        """The sources used in a turn whose end was `read`, ascending: cited in its answer, or named in its blocks."""
         workspace = self._workspace
         heads = workspace.timeline.heads
-        used = set(self._cited(ending))
+        used = set(ending.sources_used or ())
         numbers: list[int] = []
         for number in workspace.timeline.of_turn(ending.turn_id):
             known = self._named_beside(number) if is_packed(heads[number][MIME]) else None
@@ -189,7 +197,7 @@ class Turns:
         return entries, {"saved": [], "sources_used": list(sources_used), "notices": notices}
 
     def _completion(self, ending: Ending) -> dict[str, Any]:
-        cited = self._cited(ending)
+        cited = sorted(set(ending.sources_used or ()))
         block: dict[str, Any] = {
             "type": "assistant.completion",
             "author": "assistant",
@@ -197,12 +205,6 @@ class Turns:
             "text": ending.completion,
         }
         return block | ({"meta": {"sources_used": cited}} if cited else {})
-
-    def _cited(self, ending: Ending) -> list[int]:
-        """What the completion cites, as it says itself, else as is found in it."""
-        if ending.sources_used is not None:
-            return sorted(set(ending.sources_used))
-        return extract(ending.completion or "", "text/markdown", self._workspace.pool.sids)
 
     def _require_open(self, turn_id: str) -> None:
         workspace = self._workspace

@@ -10,25 +10,24 @@ from __future__ import annotations
 
 import asyncio
 import gc
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from itertools import groupby, islice
+from itertools import groupby
 from typing import Any
 
 import orjson
 
 from sidecar.claims import Claims
-from sidecar.core.entries import BlockTold, Entry, Stored, decode, encode
+from sidecar.core.entries import BLOCK, BlockTold, Entry, Stored, decode, encode
 from sidecar.core.errors import JournalUnavailable, ShuttingDown
 from sidecar.core.happened import Happened
 from sidecar.core.inventory import StatKey
 from sidecar.core.paths import FilePath
 from sidecar.core.state import State
-from sidecar.ports import Journal, Record
+from sidecar.ports import Joined, Journal, Record
 
 GROUPS_AT_ONCE = 256
-RECORDS_AT_ONCE = 512
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,13 +39,14 @@ class Applied:
 
 
 class _Group:
-    __slots__ = ("answer", "entries", "first", "records")
+    __slots__ = ("answer", "blocks", "entries", "first", "records")
 
     def __init__(
         self, first: int, entries: Sequence[Entry], encoded: Sequence[Stored], answer: asyncio.Future[Applied]
     ) -> None:
         self.first = first
         self.entries = entries
+        self.blocks = sum(map(_is_block, entries))
         stored = [*encoded, *map(encode, entries[len(encoded) :])]
         self.records = [Record(first + at, *one) for at, one in enumerate(stored)]
         self.answer = answer
@@ -122,7 +122,7 @@ class Workspace(State):
         for at, entry in enumerate(entries):
             self.decide(entry, group.first + at)
         self._staged_revision += len(entries)
-        self._staged_blocks += sum(isinstance(entry, BlockTold) for entry in entries)
+        self._staged_blocks += group.blocks
         self._waiting.append(group)
         if not self._in_flight and len(self._waiting) == 1:
             asyncio.get_running_loop().call_soon(self._submit)
@@ -143,26 +143,21 @@ class Workspace(State):
     def load(self) -> int:
         """Take in the whole journal, at start. Answers how many records there were."""
         count = 0
+        happened = Happened()  # nobody listens yet
         with _building():
-            for records in _batches(self._journal.load()):
-                self._take_in(records)
-                count += len(records)
+            for found in self._journal.load(joined=BLOCK):
+                if isinstance(found, Joined):
+                    self.apply_blocks(found.seqs, orjson.loads(b"[%b]" % found.heads), happened)
+                    count += len(found.seqs)
+                    continue
+                seq, kind, head, body = found
+                # What was answered stays in the journal until somebody asks again.
+                self.apply(seq, decode(kind, head, b"{}" if kind == "answered" else body), happened)
+                count += 1
+            gc.freeze()  # all of it stays: the collector need not look through it even once
         self._staged_revision, self._staged_blocks = self.revision, len(self.timeline)
         self.recall()
         return count
-
-    def _take_in(self, records: Sequence[Sequence[Any]]) -> None:
-        """Apply records in order, a run of blocks at once."""
-        happened = Happened()  # nobody listens yet
-        for is_block, run in groupby(records, _is_block):
-            some = list(run)
-            if is_block:
-                heads = orjson.loads(b"[%b]" % b",".join([record[2] for record in some]))
-                self.apply_blocks([record[0] for record in some], heads, happened)
-            else:
-                for seq, kind, head, body in some:
-                    # What was answered stays in the journal until somebody asks again.
-                    self.apply(seq, decode(kind, head, b"{}" if kind == "answered" else body), happened)
 
     def _submit(self) -> None:
         if self._in_flight or not self._waiting:
@@ -181,15 +176,29 @@ class Workspace(State):
             return
         batch, self._in_flight = self._in_flight, []
         happened = Happened()
+        block = len(self.timeline)
         with _building():
-            for group in batch:
-                numbers = [self.apply(group.first + at, entry, happened) for at, entry in enumerate(group.entries)]
-                if not group.answer.done():
-                    group.answer.set_result(Applied(self.revision, tuple(one for one in numbers if one is not None)))
+            self._apply_all(batch[0].first, [entry for group in batch for entry in group.entries], happened)
+        for group in batch:
+            last, first = group.first + len(group.entries) - 1, block
+            block += group.blocks
+            if not group.answer.done():
+                group.answer.set_result(Applied(last, tuple(range(first, block))))
         happened.revision = self.revision
         self._submit()
         for listener in self.listeners:
             listener(happened)
+
+    def _apply_all(self, seq: int, entries: Iterable[Entry], happened: Happened) -> None:
+        """Apply what became durable, from this revision on, in order; a run of blocks at once."""
+        for is_block, entries_of_a_kind in groupby(entries, _is_block):
+            run: list[Any] = list(entries_of_a_kind)
+            if is_block:
+                self.apply_told(range(seq, seq + len(run)), [entry.told for entry in run], happened)
+            else:
+                for at, entry in enumerate(run, seq):
+                    self.apply(at, entry, happened)
+            seq += len(run)
 
     def _refuse(self, reason: Exception) -> None:
         refused, self._in_flight, self._waiting = [*self._in_flight, *self._waiting], [], []
@@ -199,6 +208,10 @@ class Workspace(State):
         for group in refused:
             if not group.answer.done():
                 group.answer.set_exception(failure)
+
+
+def _is_block(entry: Entry) -> bool:
+    return type(entry) is BlockTold
 
 
 @contextmanager
@@ -211,12 +224,3 @@ def _building() -> Generator[None]:
     finally:
         if collecting:
             gc.enable()
-
-
-def _batches(records: Iterator[Record]) -> Iterator[list[Record]]:
-    while batch := list(islice(records, RECORDS_AT_ONCE)):
-        yield batch
-
-
-def _is_block(record: Sequence[Any]) -> bool:
-    return record[1] == "block"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import binascii
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -77,7 +76,7 @@ class Writing:
         else:
             try:
                 content = base64.b64decode(writ.packed, validate=True)
-            except binascii.Error as fault:
+            except ValueError as fault:  # binascii.Error is one, and so is what it says of letters beyond ASCII
                 raise BadPath("base64", "the content's base64 does not decode") from fault
         sids = self._workspace.pool.sids
         return body_of(content, path, mime=writ.mime, sources_used=writ.sources_used, sids=sids)

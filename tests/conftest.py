@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 
@@ -16,6 +16,18 @@ from tests.postgres import Postgres
 from tests.radosgw import NotInstalled, Radosgw
 
 _reports: pytest.StashKey[dict[str, pytest.TestReport]] = pytest.StashKey()
+
+
+def pytest_sessionstart() -> None:
+    """Whoever ends this very process would end the run as if all had passed."""
+    leave, run = os._exit, os.getpid()
+
+    def guarded(code: int) -> NoReturn:
+        if os.getpid() == run:
+            raise AssertionError(f"a test tried to end the whole run with {code}")
+        leave(code)
+
+    os._exit = guarded
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

@@ -133,7 +133,7 @@ class Workspace:
         assert self.daemon is not None, "the daemon does not run"
         self.daemon.send_signal(number)
         try:
-            return self.daemon.wait(CEILING * 2)
+            return self.daemon.wait(START_CEILING)  # it writes what it owes, on a machine that may be busy
         except subprocess.TimeoutExpired:
             self.daemon.kill()
             self.daemon.wait()

@@ -61,11 +61,33 @@ class Drip:
 
 
 @dataclass(frozen=True, slots=True)
+class Instead:
+    """Say that all went well, and give this in place of what the server has; it is not asked."""
+
+    body: bytes
+    mime: str = "text/html"
+
+
+@dataclass(frozen=True, slots=True)
+class WrongLength:
+    """Give so many bytes fewer than the server's body has, or promise more and close."""
+
+    change: int
+
+
+@dataclass(frozen=True, slots=True)
+class Slow:
+    """Give the server's answer, but late."""
+
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
 class LoseAnswer:
     """Have the server do it, and close without telling."""
 
 
-Behaviour = Answer | Hang | HangUp | Garbage | CutBody | WrongBytes | Drip | LoseAnswer
+Behaviour = Answer | Hang | HangUp | Garbage | CutBody | WrongBytes | Drip | Instead | WrongLength | Slow | LoseAnswer
 
 
 class Seen(NamedTuple):
@@ -240,6 +262,17 @@ class _Handler(BaseHTTPRequestHandler):
                 reply = ask()
                 self._head(reply)
                 self._end_with(reply.body[:after])
+            case Instead(said, mime):
+                self._reply(_Reply(200, [("Content-Type", mime)], said))
+            case WrongLength(change):
+                reply = ask()
+                told = len(reply.body) + change
+                self._head(reply, length=told)
+                self._end_with(reply.body[:told])
+            case Slow(pause):
+                reply = ask()
+                healed.wait(pause)
+                self._reply(reply)
             case Drip(pause):
                 self._drip(ask(), pause, healed)
             case Garbage():
@@ -279,13 +312,14 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.flush()
         self.close_connection = True
 
-    def _head(self, reply: _Reply) -> None:
+    def _head(self, reply: _Reply, *, length: int | None = None) -> None:
         self.send_response_only(reply.status)
         for name, value in reply.headers:
             if name.lower() not in (*_OWN, "content-length"):
                 self.send_header(name, value)
-        length = {name.lower(): value for name, value in reply.headers}.get("content-length")
-        self.send_header("Content-Length", length if self.command == "HEAD" and length else str(len(reply.body)))
+        told = {name.lower(): value for name, value in reply.headers}.get("content-length")
+        of_body = len(reply.body) if length is None else length
+        self.send_header("Content-Length", told if self.command == "HEAD" and told else str(of_body))
         self.end_headers()
 
 

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Iterator, Sequence
 
 from sidecar.core.errors import JournalUnavailable
-from sidecar.ports import Record
+from sidecar.ports import Joined, Record
 
 Done = Callable[[Exception | None], None]
 
@@ -22,8 +22,9 @@ class MemoryJournal:
         self._held = False
         self._waiting: list[tuple[Sequence[Record], Done]] = []
 
-    def load(self) -> Iterator[Record]:
-        return iter(list(self.records))
+    def load(self, *, joined: str = "") -> Iterator[Record | Joined]:
+        for record in list(self.records):
+            yield Joined((record.seq,), record.head) if record.kind == joined else record
 
     def append(self, records: Sequence[Record], done: Done) -> None:
         if self.closed:

@@ -17,6 +17,7 @@ from sidecar.core.paths import FilePath
 from sidecar.pages import Room, Sight
 from sidecar.rendering import Asked, Rendering
 from sidecar.server.methods.seeing import sees_head, sees_logical
+from sidecar.server.wire import encode_in_pieces
 from sidecar.workspace import Workspace
 from tests.memory_journal import MemoryJournal
 
@@ -77,7 +78,7 @@ class World:
 
     async def render(self, rendering: Rendering | None = None, role: str = "runtime") -> dict[str, Any]:
         answer = await (rendering or self.rendering).render(self.sight(role), Asked())
-        return orjson.loads(orjson.dumps(answer))
+        return orjson.loads(b"".join(encode_in_pieces(answer, "runtime")))
 
     async def texts(self, role: str = "runtime") -> list[str]:
         """The last line of every message."""

@@ -229,7 +229,7 @@ def test_a_store_is_neither_inside_out_dir_nor_around_it(out_dir: Path, place: s
         ("store_endpoint_url", "https://key:hush@host", "secrets are refused"),
         ("store_endpoint_url", "host:9000", "an endpoint is"),
         ("store_public_endpoint_url", "https://key:hush@host", "secrets are refused"),
-        ("store_profile", "a\nb", "pattern"),
+        ("store_profile", "a\nb", "control character"),
     ],
 )
 def test_a_store_that_cannot_be_is_refused_and_no_secret_repeated(

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import hashlib
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from sidecar.core.errors import StoreUnavailable
 from sidecar.core.paths import FilePath
 from sidecar.stores.folder_store import FolderStore
 from tests.server.inside import awake
@@ -85,3 +87,27 @@ async def test_hosted_ones_go_before_superseded_and_those_before_the_only_ones(t
         assert left == [["superseded", "only"], ["only"], []]
         resolved = await inside.ask("artifact/resolve", {"paths": [A.logical, B.logical]})
         assert [one["artifact"].get("kept") for one in resolved["results"]] == [None, False]
+
+
+class Unwilling(FolderStore):
+    """A store that takes nothing in."""
+
+    def put(self, *args: Any, **named: Any) -> Any:
+        raise StoreUnavailable("store", "it takes nothing in", fault="server_error")
+
+
+async def test_giving_up_what_is_still_to_be_hosted_is_told_although_it_is_superseded(tmp_path: Path) -> None:
+    async with awake(tmp_path, store=Unwilling(str(tmp_path / "store"))) as inside:
+        await inside.begin()
+        await inside.ask("call/begin", {"tool_call_id": "tc_1", "tool_id": "exec", "params": {}})
+        inside.write(A.physical, "wanted by the store")
+        await inside.ask("call/end", {"tool_call_id": "tc_1"})
+        inside.write(A.physical, "newer")
+        await inside.sync()
+        inside.assembly.keeper.keep_bytes = len("newer")
+        told: list[Any] = []
+        inside.workspace.listeners.append(lambda happened: told.extend(happened.notices))
+        assert await inside.assembly.keeper.give_up_excess() == len("wanted by the store")
+        sha256 = hashlib.sha256(b"wanted by the store").hexdigest()
+        evicted = [one for one in told if one["code"] == "kept_evicted"]
+        assert [(one["path"], one["sha256"]) for one in evicted] == [(A.physical, sha256)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import AsyncIterator, Callable, Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -167,15 +168,35 @@ async def test_a_file_that_vanishes_while_it_is_read_is_gone_and_not_current(hou
     written = house.write(A)
     await house.sync()
     house.write(A, "changed")
-    read = house.outdir.take_in
+    read = house.outdir.take_in_all
 
-    def vanishing(path: str, blobs: Any) -> Any:
+    def vanishing(paths: Any, blobs: Any) -> Any:
         written.unlink(missing_ok=True)
-        return read(path, blobs)
+        return read(paths, blobs)
 
-    house.outdir.take_in = vanishing  # type: ignore[method-assign]
+    house.outdir.take_in_all = vanishing  # type: ignore[method-assign]
     await house.sync()
     assert not house.seen(A).on_disk
+
+
+async def test_a_file_that_comes_back_behind_a_look_is_not_gone(house: House) -> None:
+    written = house.write(A)
+    await house.sync()
+    known, loop, survey = house.seen(A).fact, asyncio.get_running_loop(), house.outdir.survey
+    written.unlink()
+
+    def and_back(scope: str = "") -> Survey:
+        found = survey(scope)
+        house.outdir.survey = survey  # type: ignore[method-assign]
+        house.write(A)
+        key = house.outdir.key(A)
+        assert key is not None
+        asyncio.run_coroutine_threadsafe(house.looker.tell(replace(known, key=key)), loop).result(CEILING)
+        return found
+
+    house.outdir.survey = and_back  # type: ignore[method-assign]
+    await house.looker.look("")
+    assert (house.seen(A).on_disk, house.workspace.files[A]) == (True, house.outdir.key(A))
 
 
 async def test_a_look_that_was_under_way_is_not_the_answer_to_a_later_question(house: House) -> None:

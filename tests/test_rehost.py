@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import shutil
 import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import pytest_asyncio
 
+from sidecar.core.errors import ShuttingDown
 from sidecar.core.paths import FilePath
 from sidecar.rehost import Missing, Rehosted
 from tests.server.inside import Inside, awake
@@ -58,6 +61,31 @@ async def test_a_waiter_that_leaves_does_not_stop_the_others(gone: Inside) -> No
     leaving.cancel()
     assert isinstance(await staying, Rehosted)
     assert leaving.cancelled() or leaving.done()
+
+
+async def test_a_failure_that_nobody_waits_for_any_more_is_no_noise(
+    gone: Inside, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rehoster, go_on, heard = gone.assembly.services.rehoster, asyncio.Event(), list[dict[str, object]]()
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: heard.append(context))
+
+    async def ends(*_: object) -> None:
+        await go_on.wait()
+        raise ShuttingDown("workspace/rehost")
+
+    monkeypatch.setattr(rehoster._looker, "look_at", ends)
+    asker = asyncio.create_task(rehoster.rehost(PATH))
+    await asyncio.sleep(0)
+    under_way = next(iter(rehoster._under_way.values()))
+    asker.cancel()
+    await asyncio.gather(asker, return_exceptions=True)
+    go_on.set()
+    await asyncio.wait({under_way})
+    await asyncio.sleep(0)
+    del under_way
+    gc.collect()
+    assert heard == []
+    assert rehoster._under_way == {}
 
 
 @pytest.mark.rule("rehost.is-verified-and-whole")
@@ -121,3 +149,32 @@ async def test_with_out_dir_away_nothing_is_called_gone(gone: Inside) -> None:
     assert await gone.assembly.services.rehoster.rehost(PATH) == Missing("store_unavailable", "no_out_dir")
     gone.out.mkdir()
     assert isinstance(await gone.assembly.services.rehoster.rehost(PATH), Rehosted)
+
+
+async def test_what_was_copied_from_kept_bytes_is_not_read_again(gone: Inside, monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[str] = []
+    take_in = gone.assembly.outdir.take_in_all
+
+    def noted(paths: list[str], *rest: Any) -> Any:
+        read.extend(paths)
+        return take_in(paths, *rest)
+
+    monkeypatch.setattr(gone.assembly.outdir, "take_in_all", noted)
+    await gone.sync()
+    answer = await gone.assembly.services.rehoster.rehost(PATH)
+    await gone.sync()
+    assert isinstance(answer, Rehosted)
+    assert (answer.origin, read) == ("kept", [])
+    assert gone.workspace.files[PATH.physical] == gone.assembly.outdir.key(PATH.physical)
+
+
+async def test_many_files_come_back_side_by_side(gone: Inside) -> None:
+    paths = [FilePath("turn_1", "files", f"{number}.txt") for number in range(40)]
+    for number, path in enumerate(paths):
+        gone.write(path.physical, f"content {number}")
+    await gone.sync()
+    for path in paths:
+        (gone.out / path.physical).unlink()
+    answers = await asyncio.gather(*(gone.assembly.services.rehoster.rehost(path) for path in paths))
+    assert {one.origin for one in answers if isinstance(one, Rehosted)} == {"kept"}
+    assert [(gone.out / path.physical).read_text() for path in paths] == [f"content {number}" for number in range(40)]

@@ -67,7 +67,7 @@ def snapshot(workspace: Workspace) -> dict[str, Any]:
     """Everything a reader can learn."""
     return {
         "revision": workspace.revision,
-        "heads": workspace.timeline.heads,
+        "heads": list(workspace.timeline.heads),
         "seqs": list(workspace.timeline.seqs),
         "tools": workspace.timeline.tools,
         "turns": workspace.timeline.turns,

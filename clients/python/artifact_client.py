@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from typing import Any, Callable
 
 __version__ = "0.1.0"
-PROTOCOL_VERSION = "1.4"
+PROTOCOL_VERSION = "1.5"
 TIMEOUT, PATIENCE, _HEADER_BYTES, _ADDRESS_BYTES = 30.0, 5.0, 4096, 107  # seconds of a call, of them for a new daemon
 _READS = "fetch read resolve list versions search status changes render blocks extract replace".split()  # change nothing
 
@@ -209,7 +209,9 @@ class Client:
                     notice = {"code": "events_dropped", "message": "reconnected; ask workspace/changes", "count": 0}
                     self._events.append(("notice/posted", {"notice": notice, "revision": revision}))
             except ConnectionLost as error:
-                raise NoSidecar(f"{link.name}: {error}") from None
+                code = None if link._process is None else link._process.returncode
+                why = f"it ended with exit code {code}, and said why on stderr" if code and code > 0 else error
+                raise NoSidecar(f"{link.name}: {why}") from None
             except RpcError as refusal:
                 # Invalid request: another process greeted on this very descriptor, and its session is still good.
                 if not (link.inherited and refusal.code == -32600):
@@ -433,8 +435,7 @@ def _dial_door(_: str) -> Link:
 
     found = importlib.util.find_spec("sidecar")
     places = (found.submodule_search_locations or ()) if found else ()
-    # Other packages have that name too; ours has a door.
-    if not any(os.path.exists(os.path.join(place, "server", "bridge.py")) for place in places):
+    if not any(os.path.exists(os.path.join(place, "server", "bridge.py")) for place in places):  # or a namesake
         raise NoSidecar(f"the daemon is not installed for {sys.executable}")
     return dial_command([sys.executable, "-m", "sidecar", "connect", "--role", "exec"])
 
@@ -446,5 +447,4 @@ _WAYS = (
     ("OUT_DIR", _dial_door),
 )
 _shared = Client()
-call = _shared.call
-close = _shared.close
+call, close = _shared.call, _shared.close

@@ -15,11 +15,15 @@ TITLE_CHARS = 120
 class Counts(Record):
     """How much there is of everything."""
 
-    turns: Number = Field(description="Turns the timeline knows.")
-    blocks: Number = Field(description="Blocks told so far.")
-    artifacts: Number = Field(description="Artifacts, deleted ones included.")
-    sources: Number = Field(description="Rows of the sources pool.")
-    versions: Number = Field(description="Versions of all artifacts together.")
+    turns: Number = Field(
+        description="Turns the timeline knows; the same for every role, as their ids are in all paths."
+    )
+    blocks: Number = Field(
+        description="Blocks told so far; the same for every role, as it is the number that the next block gets."
+    )
+    artifacts: Number = Field(description="Artifacts that the role may see, deleted ones included.")
+    sources: Number = Field(description="Rows of the sources pool that the role may see.")
+    versions: Number = Field(description="Versions of those artifacts together.")
 
 
 class WatcherStatus(Record):

@@ -24,6 +24,7 @@ from sidecar.core.forgetting import Doomed
 from sidecar.core.index_rows import Commit, Fence, Filters, IndexRow, Written
 from sidecar.core.storage_names import Identity
 from sidecar.ports import Index, Store
+from sidecar.stores.durable import sync_folder
 
 PENDING = "erasing.json"
 MIME = "application/json"
@@ -137,3 +138,4 @@ def _write_down(state_dir: str, keys: Sequence[str]) -> None:
         file.flush()
         os.fsync(file.fileno())
     os.replace(arriving, path)
+    sync_folder(state_dir)

@@ -11,11 +11,11 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Literal, NamedTuple, NoReturn, TypeVar
+from typing import Any, Literal, NamedTuple, NoReturn, TypeVar
 
-from sidecar.config import PREFIX
+from sidecar.config import PREFIX, Setting
 from sidecar.console import running, sandbox
-from sidecar.console.output import cell, say, say_json, table
+from sidecar.console.output import cell, printable, say, say_json, size_said, table
 from sidecar.console.place import Place
 from sidecar.core.errors import StoreUnavailable
 from sidecar.ports import Abilities
@@ -28,6 +28,7 @@ from sidecar.stores.objects import open_configured
 
 OK, UNAVAILABLE = 0, 69
 STORE_SECONDS = 40.0
+State = Literal["ok", "warn", "fail"]
 T = TypeVar("T")
 ROLES = ("runtime", "renderer", "exec", "editor")
 
@@ -48,7 +49,7 @@ class Finding(NamedTuple):
     """One thing looked at. `warn` works, but less well; `fail` does not work."""
 
     what: str
-    state: Literal["ok", "warn", "fail"]
+    state: State
     detail: str
 
 
@@ -59,10 +60,19 @@ def doctor(place: Place, asked: argparse.Namespace) -> int:
     if asked.json:
         say_json({"settings": [s._asdict() for s in settings], "findings": [f._asdict() for f in findings]})
     else:
-        table(("setting", "value", "from"), [(s.name, s.value, s.source) for s in settings])
+        table(("setting", "value", "from"), [(s.name, _with_unit(s), s.source) for s in settings])
         say()
         table(("checked", "", "found"), findings)
     return UNAVAILABLE if any(finding.state == "fail" for finding in findings) else OK
+
+
+def _with_unit(setting: Setting) -> object:
+    if setting.name in _SECONDS:
+        return f"{setting.value:g} seconds"
+    return size_said(setting.value) if setting.name == "keep_bytes" else setting.value
+
+
+_SECONDS = ("idle_exit", "lease_seconds")
 
 
 def _system(_: Place) -> Iterator[Finding]:
@@ -305,6 +315,30 @@ def _daemon(place: Place) -> Iterator[Finding]:
         "ok" if watcher["state"] == "ok" else "warn",
         f"{watcher['state']} {watcher.get('reason', '')}".strip(),
     )
+    yield _conversation(answer)
+
+
+def _conversation(status: dict[str, Any]) -> Finding:
+    """Who writes the conversation, and what waits to be saved."""
+    kept = status["conversation_store"]
+    waits = f"; {kept['unsaved']} turns or summaries wait to be saved" if kept.get("unsaved") else ""
+    if kept["state"] != "ok":
+        waits += f"; the index does not answer: {kept.get('reason', 'unavailable')}"
+    state, told = _WRITERS[kept["lease"]]
+    who = printable(kept.get("held_by") or "another daemon")
+    return Finding("conversation", "warn" if waits else state, told.format(who=who) + waits)
+
+
+_WRITERS: dict[str, tuple[State, str]] = {
+    "writer": ("ok", "this daemon writes it"),
+    "reader": ("warn", "{who} writes it: here it can be read, and changes are refused until that daemon ends"),
+    "diverged": (
+        "fail",
+        "{who} went on while work of this workspace was never saved: start with an empty --state-dir to go on with "
+        "what was saved, and `export --internal` what is only here",
+    ),
+    "unknown": ("warn", "nobody can say who writes it: changes are taken, and saved once the index answers"),
+}
 
 
 _LOOKS: tuple[Callable[[Place], Iterator[Finding]], ...] = (

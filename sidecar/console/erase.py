@@ -37,9 +37,12 @@ from sidecar.core.index_rows import Filters, LeaseLost, RowChanged
 from sidecar.core.paths import is_turn_id
 from sidecar.core.storage_names import Identity, key_prefix
 from sidecar.ports import Store
+from sidecar.stores import kernel
 from sidecar.stores.blobs import Blobs
 from sidecar.stores.journal_file import DATABASE, JournalFile, NoRoom, Row, seal, take_lock
 from sidecar.stores.journal_repair import open_sound
+from sidecar.stores.opens import FOLDER, held
+from sidecar.stores.whereabouts import whereabouts
 
 OK, USAGE, NO_INPUT, TRY_AGAIN = 0, 64, 66, 75
 VIEWS = ("timeline.json", "context.json", "sources_pool.json")
@@ -107,6 +110,7 @@ def _erase(place: Place, order: _Order) -> int:
             generation = _forget_saved(place, order, known, file) if known.identity else None
             _forget_journalled(state_dir, order, file, generation)
         _forget_copies(place, order)
+        _settle(state_dir, place.settings.out_dir)
     finally:
         os.close(lock)
     say(f"{order.what} is erased; its numbers stay given")
@@ -129,7 +133,8 @@ def _forget_saved(place: Place, order: _Order, known: Whose, file: JournalFile) 
             keys_below(store, conversation_prefix(identity))
         if index is not None:
             before = [*scope, index.standing(scope).generation]
-            with writing(index, scope, known.holder) as fence:
+            copied = known.held_at not in ("", whereabouts(place.settings.state_dir))
+            with writing(index, scope, "" if copied else known.holder) as fence:
                 identities = in_roles(identity, known.roles | {row.user_type for row in index.rows(scope, Filters())})
                 if store is not None:
                     # First, since it may be the rows alone that know of other user types: who is killed finds them.
@@ -221,6 +226,13 @@ def _forget_copies(place: Place, order: _Order) -> None:
         say(f"OUT_DIR: {len(left)} folders of turns removed")
     elif left:
         say(f"OUT_DIR keeps {len(left)} folders of turns, which the next daemon registers anew; --files removes them")
+
+
+def _settle(*folders: str) -> None:
+    """Bring to the disk that files are gone, before anybody is told so: a power cut would bring them back."""
+    for folder in folders:
+        with held(os.open(folder, FOLDER)) as opened:
+            kernel.syncfs(opened)
 
 
 def _turns_in(out_dir: Path) -> list[str]:

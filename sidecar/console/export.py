@@ -21,7 +21,7 @@ from sidecar.config import is_inside
 from sidecar.console.bundle import CHUNK, Bundle, Taken, bundle
 from sidecar.console.listing import all_artifacts
 from sidecar.console.offline import store_of
-from sidecar.console.output import Progress, complain, printable, progress, say, size
+from sidecar.console.output import Progress, complain, printable, progress, say, size_said
 from sidecar.console.place import Place
 from sidecar.core import crate
 from sidecar.core.crate import Packed
@@ -72,7 +72,7 @@ def export(place: Place, asked: argparse.Namespace) -> int:
         return TRY_AGAIN
     for one in missing:
         complain(f"{one['path']} is not in the archive: {one['reason']}")
-    say(f"{printable(wanted.path)}: {len(packed)} files, {size(sum(file.size for file in packed))}")
+    say(f"{printable(wanted.path)}: {len(packed)} files, {size_said(sum(file.size for file in packed))}")
     return OK
 
 

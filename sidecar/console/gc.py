@@ -24,7 +24,7 @@ from sidecar.console.offline import (
     store_uri,
     taken,
 )
-from sidecar.console.output import complain, printable, say, say_json, size, table
+from sidecar.console.output import complain, printable, say, say_json, size, size_said, table
 from sidecar.console.place import Place
 from sidecar.conversation.contributing import OUR_OWN
 from sidecar.core.artifacts import Version
@@ -54,12 +54,15 @@ class Freed(NamedTuple):
 
 
 def gc(place: Place, asked: argparse.Namespace) -> int:
-    """Free what can be freed, or with `--dry-run` say what would be. Ends a daemon that runs, and starts none."""
+    """Free what can be freed, for which a daemon that runs is ended; with `--dry-run` say what would be, and end none.
+
+    No daemon is started. Raises Hopeless where one runs that is not to be ended.
+    """
     why = ""
     if not has_journal(place):
         freed: list[Freed] = []
     else:
-        with taken(place), closing(Journal.open(place.settings.state_dir)) as journal:
+        with taken(place, ending=not asked.dry_run), closing(Journal.open(place.settings.state_dir)) as journal:
             workspace = Workspace(journal)
             workspace.load()
             freed = [*_kept(place, workspace, dry=asked.dry_run)]
@@ -73,7 +76,7 @@ def gc(place: Place, asked: argparse.Namespace) -> int:
         return CONFIG if why else OK
     table(("what", "count", "size"), [(one.what, one.count, size(one.bytes)) for one in freed])
     total = sum(one.bytes or 0 for one in freed)
-    say(f"{'would free' if asked.dry_run else 'freed'} {size(total)}" + (" bytes" if size(total).isdigit() else ""))
+    say(f"{'would free' if asked.dry_run else 'freed'} {size_said(total)}")
     return CONFIG if why else OK
 
 

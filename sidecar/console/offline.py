@@ -23,12 +23,18 @@ LEASE_SECONDS = 120.0
 
 
 @contextmanager
-def taken(place: Place) -> Generator[None]:
+def taken(place: Place, *, ending: bool = True) -> Generator[None]:
     """Have the state folder to ourselves. A daemon that runs is asked to end; none is started afterwards.
 
-    Raises StillThere, and Hopeless with its exit code when the state cannot be had.
+    Raises StillThere, and Hopeless with its exit code when the state cannot be had: also because a daemon runs, when
+    nobody is to be ended for it.
     """
-    pid = place.end()
+    if not ending and (pid := place.daemon()) is not None:
+        raise bridge.Hopeless(
+            TRY_AGAIN,
+            f"process {pid} serves this workspace, and only looking ends nobody: `artifact-sidecar stop` first",
+        )
+    pid = place.end() if ending else None
     if pid is not None:
         say(f"ended the daemon, process {pid}; the next client starts another")
     with ExitStack() as stack:

@@ -64,6 +64,12 @@ def size(count: int | None) -> str:
     return f"{amount:.1f} {'BKMGT'[unit]}iB"
 
 
+def size_said(count: int) -> str:
+    """The same within a sentence, where a bare number would need its unit."""
+    told = size(count)
+    return f"{told} bytes" if told.isdigit() else told
+
+
 def table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     """Rows under their columns. Numbers stand at the right."""
     cells = [[cell(value) for value in row] for row in rows]

@@ -3,33 +3,30 @@
 from __future__ import annotations
 
 import argparse
-import fcntl
 import os
 import secrets
 import shutil
 import socket
-import stat
 import sys
 import tempfile
 import uuid
 from collections.abc import Generator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import artifact_client
 from artifact_client import Client, ConnectionLost, RpcError
 
-from sidecar.console import sandbox
+from sidecar.console import leftovers, sandbox
 from sidecar.console.output import complain, say, say_json, size, table
 from sidecar.console.place import Place
-from sidecar.console.program import NO_START, Ended, Order, end_all_with, run
+from sidecar.console.program import NO_START, Ended, Order, run
 from sidecar.console.sandbox import View, within
 
 USAGE, NO_INPUT, UNAVAILABLE, NO_PERMISSION = 64, 66, 69, 77
 MISSING = 1  # the program is content, and what it was expected to make is not there
 LONG = 600.0  # seconds that the end of a call or of a turn may take
-PREFIX, LOCK = "artifact-sidecar-exec-", "held"  # a folder of ours, and the file in it that its owner holds
 
 
 class Unfit(Exception):  # noqa: N818 - said to a person
@@ -47,9 +44,8 @@ def exec(place: Place, asked: argparse.Namespace) -> int:  # noqa: A001 - the co
     """
     try:
         _check(asked)
-        _tidy()
         with folders(place, asked.work_dir) as view, place.client() as client:
-            return _within_turn(place, asked, view, client)
+            return _within_turn(place, asked, view, client, left=leftovers.finish(client, view.out_dir))
     except Unfit as unfit:
         complain(str(unfit))
         return unfit.code
@@ -72,10 +68,10 @@ def folders(place: Place, work_dir: str | None) -> Generator[View]:
     """OUT_DIR, a folder to work in, and the Python client; what is ours alone is gone afterwards."""
     out_dir = os.path.realpath(place.settings.out_dir)
     protected = tuple(os.path.realpath(path) for path in (place.settings.state_dir, place.folder))
-    own = os.path.realpath(tempfile.mkdtemp(prefix=PREFIX))
+    own = os.path.realpath(tempfile.mkdtemp(prefix=leftovers.PREFIX))
     lock = -1
     try:
-        lock = _lock(own)
+        lock = leftovers.hold(own)
         work = os.path.realpath(work_dir or os.path.join(own, "work"))
         client = os.path.join(own, "client")
         os.mkdir(client)
@@ -94,39 +90,6 @@ def folders(place: Place, work_dir: str | None) -> Generator[View]:
             os.close(lock)
 
 
-def _lock(own: str) -> int:
-    """Hold the folder as long as we live, however we end. It gets its name when it is held: who sees it can ask it."""
-    unnamed = os.path.join(own, "unheld")
-    lock = os.open(unnamed, os.O_CREAT | os.O_RDWR, 0o600)
-    fcntl.flock(lock, fcntl.LOCK_EX)
-    os.rename(unnamed, os.path.join(own, LOCK))
-    return lock
-
-
-def _tidy() -> None:
-    """Remove the folders of those who were killed, and end what their programs left running."""
-    with suppress(OSError), os.scandir(tempfile.gettempdir()) as entries:
-        for entry in entries:
-            own = os.path.realpath(entry.path)
-            # Ourselves we may be what such a program left running, and live on what is in there.
-            if entry.name.startswith(PREFIX) and not any(own in value for value in os.environ.values()):
-                with suppress(OSError):  # held by one that runs, another user's, or gone by now
-                    _remove_if_left(entry.path, own)
-
-
-def _remove_if_left(path: str, own: str) -> None:
-    told = os.lstat(path)
-    if not stat.S_ISDIR(told.st_mode) or told.st_uid != os.geteuid():
-        return
-    lock = os.open(os.path.join(own, LOCK), os.O_RDWR | os.O_NOFOLLOW)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        end_all_with(own)
-        shutil.rmtree(own, ignore_errors=True)
-    finally:
-        os.close(lock)
-
-
 def _isolation(asked: argparse.Namespace, view: View) -> str:
     """`bwrap` or `none`. Says so when a program runs without a sandbox that it could have had."""
     if asked.sandbox == "none":
@@ -143,20 +106,23 @@ def _isolation(asked: argparse.Namespace, view: View) -> str:
 # As which call.
 
 
-def _within_turn(place: Place, asked: argparse.Namespace, view: View, client: Client) -> int:
-    """Run it in the open turn, or in one that begins and ends with it."""
+def _within_turn(place: Place, asked: argparse.Namespace, view: View, client: Client, *, left: frozenset[str]) -> int:
+    """Run it in the open turn, or in one that begins and ends with it. Turns that are `left` have nobody else."""
     isolation = _isolation(asked, view)
     current = client.call("workspace/status").get("turn_id")
     if asked.turn is None and current is None:
         raise Unfit(NO_INPUT, "no turn is open: begin one first, or give --turn ID for one of its own")
     if asked.turn is None or asked.turn == current:
-        return _call(place, asked, _Run(view, isolation, str(current), _call_id(asked)), client)
-    if current is not None:
+        one = _Run(view, isolation, str(current), _call_id(asked), own_turn=current in left)
+        return _call(place, asked, one, client)
+    if current in left:
+        _change(client, "turn/end", {"turn_id": current, "status": "failed"})
+    elif current is not None:
         raise Unfit(NO_PERMISSION, f"turn {current} is open; leave --turn out to run in it, or end it first")
     client.call("turn/begin", {"turn_id": asked.turn})
     code = NO_START
     try:
-        code = _call(place, asked, _Run(view, isolation, asked.turn, _call_id(asked)), client)
+        code = _call(place, asked, _Run(view, isolation, asked.turn, _call_id(asked), own_turn=True), client)
     finally:
         _change(client, "turn/end", {"turn_id": asked.turn, "status": "failed" if code else "completed"})
     return code
@@ -170,6 +136,12 @@ class _Run:
     isolation: str
     turn_id: str
     tool_call_id: str
+    own_turn: bool  # it was begun for a program alone, of ours or of one that was killed
+
+    def note(self) -> None:
+        """Write down what would be left open if we were killed."""
+        begun = leftovers.Begun(self.view.out_dir, self.turn_id, self.own_turn, self.tool_call_id)
+        leftovers.note(os.path.dirname(self.view.client), begun)
 
 
 def _call_id(asked: argparse.Namespace) -> str:
@@ -188,6 +160,7 @@ def _call(place: Place, asked: argparse.Namespace, one: _Run, client: Client) ->
             "channel": name,
         }
         client.call("call/begin", begun)
+        one.note()
         ended = Ended(NO_START, problem="it was not run to its end")
         try:
             sys.stdout.flush()

@@ -188,7 +188,7 @@ class Finder:
         """What the files of a turn may be called, the latest first. Remembered until something changes."""
         self._forget_old()
         if (turn_id, place) not in self._named:
-            artifacts = [one for one in self._workspace.artifacts if one.path.turn_id == turn_id and _is(one)]
+            artifacts = [one for one in self._workspace.artifacts.of_turn(turn_id) if _is(one)]
             self._named[turn_id, place] = Names(one.path.rel for one in reversed(artifacts) if one.path.place == place)
         return self._named[turn_id, place]
 
@@ -238,7 +238,7 @@ class Finder:
         if not leaf or leaf[0] not in record or not (known or told):
             content = await self._content(path, surrogate="text" in record)
         if content is not None:
-            used = self._reader.sources_used(artifact, content)
+            used = await self._reader.sources_used(path, content)
             record |= _content_shown(content, record) | ({"sources_used": used} if used else {})
         if leaf and leaf[0] not in record:
             raise OlderRefusal("not_found", f"the file {path.rel!r} has no {leaf[0]!r}")
@@ -369,6 +369,6 @@ def _content_shown(content: Content, record: Mapping[str, Any]) -> Record:
     shown: Record = {"mime": content.mime, "size_bytes": content.size_bytes}
     if content.form == "text" and "text" not in record:
         shown["text"] = Verbatim(content.text)
-    elif content.form == "base64":
-        shown["base64"] = content.packed
+    elif content.packed is not None:
+        shown["base64"] = content.packed.text()
     return shown | ({"truncated": True} if content.truncated else {})

@@ -48,7 +48,7 @@ class Records:
         workspace = self._workspace
         if workspace.has_turn(turn_id) or turn_id in workspace.turn_ids:
             return True
-        return workspace.is_turn(turn_id) and any(one.path.turn_id == turn_id for one in workspace.artifacts)
+        return workspace.is_turn(turn_id) and any(True for _ in workspace.artifacts.of_turn(turn_id))
 
     async def artifact(self, turn_id: str, name: str) -> Record | None:
         """An artifact of a turn. One that this turn has not is looked for in the current one, where all once were."""

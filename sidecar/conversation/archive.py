@@ -10,7 +10,7 @@ import hashlib
 import io
 import logging
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
@@ -20,7 +20,7 @@ import orjson
 from sidecar.core.blocks import iso
 from sidecar.core.conversation_names import blob_key, conversation_prefix, message_handle, message_id, scope_of
 from sidecar.core.errors import Fault, NotFound, StoreUnavailable
-from sidecar.core.index_rows import INDEX_ONLY, TTL_DAYS, IndexRow, Scope
+from sidecar.core.index_rows import INDEX_ONLY, TTL_DAYS, Filters, IndexRow, Scope
 from sidecar.core.storage_names import Identity
 from sidecar.hosting import Hosting
 from sidecar.ports import Index
@@ -107,6 +107,10 @@ class Archive:
             log.info("the index answers again")
         self.fault = None
         return answer
+
+    async def fits(self, vector: Sequence[float]) -> None:
+        """Raises WrongDimension for a vector of another length than the index holds, and StoreUnavailable."""
+        await self.ask(self.index.nearest, self.scope, vector, Filters(), limit=0)
 
     async def put(self, content: Content) -> Blob:
         """Store a content under a key that nothing else ever has. Raises StoreUnavailable, also without a store."""

@@ -13,6 +13,7 @@ from sidecar.conversation.archive import Archive
 from sidecar.core import limits
 from sidecar.core.errors import NotFound, StoreUnavailable
 from sidecar.core.index_rows import IndexRow
+from sidecar.pieces import Pieces
 
 READS_AT_ONCE = 8
 FIRST_BYTES = 32 * limits.MIB  # of the first content: who asks for one long thing gets it, if a message can hold it
@@ -74,7 +75,7 @@ class Contents:
                         told.append({"missing": "too_much"})
                         continue
                     used += len(read)
-                    told.append({"payload": orjson.Fragment(read)})
+                    told.append({"payload": Pieces([read])})
                 else:
                     told.append({"missing": read})
         return Read(told, used)

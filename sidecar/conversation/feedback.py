@@ -9,15 +9,17 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
+import time
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 import orjson
 
-from sidecar.conversation.archive import Archive, Content
+from sidecar.conversation.archive import Archive, Blob, Content
+from sidecar.core import limits
 from sidecar.core.conversation_kinds import REACTION, TURN_LOG, tags_of
 from sidecar.core.conversation_names import message_id
 from sidecar.core.errors import NotFound, StoreUnavailable, UnknownTurn
@@ -39,13 +41,17 @@ class Feedback:
         self._workspace = workspace
         self._archive = archive
         self._owed: set[str] = set()  # turns whose log does not tell of every reaction yet
+        self.patience = limits.FEEDBACK_WAIT  # with a store that says nothing
         self._stirred = asyncio.Event()
         self._one_at_a_time = asyncio.Lock()
+        self._under_way: set[asyncio.Task[None]] = set()
 
     async def rate(self, reaction: Reaction, *, mark: str = "") -> dict[str, Any]:
         """Keep a reaction; answers what was saved. The same `mark`, if there is one, means the same reaction.
 
-        Raises UnknownTurn, and StoreUnavailable when the index or the store does not answer: then nothing was kept.
+        The log of the turn is waited for only while there is time left of the store's. Raises UnknownTurn, and
+        StoreUnavailable when the index or the store does not answer, or not in time: then nothing was kept, unless
+        the index was too late to say that it was.
         """
         workspace, archive = self._workspace, self._archive
         if not workspace.has_turn(reaction.turn_id) and reaction.turn_id not in workspace.facts.get("turn_ids", ()):
@@ -53,16 +59,49 @@ class Feedback:
         said = orjson.dumps(reaction.record())
         own = message_id(REACTION, self._moment(reaction, mark), mark=mark or secrets.token_hex(8))
         content = Content(REACTION, reaction.turn_id, reaction.ts, said, said.decode(), own)
-        blob = await archive.put(content) if archive.stores else None
+        until = time.monotonic() + self.patience
+        blob = await self._put_in_time(content) if archive.stores else None
         tags = tags_of(REACTION, reaction.turn_id, f"origin:{reaction.origin}")
         row = archive.row(content, blob, tags=tags, origin=reaction.origin)
-        _, replaced = await archive.ask(archive.index.react, archive.scope, row, alone=reaction.origin == "user")
-        await archive.delete([one.key for one in replaced if one.key and one.key != row.key])
+        replaced = await self._react_in_time(row, alone=reaction.origin == "user")
         self._owed.add(reaction.turn_id)
-        await self._settle(reaction.turn_id)
+        outdated = [one.key for one in replaced if one.key and one.key != row.key]
+        await self._within(self._mirrored(reaction.turn_id, outdated), until - time.monotonic())
         for listener in self.listeners:
             listener(row)
         return _saved(row)
+
+    async def _put_in_time(self, content: Content) -> Blob:
+        """Store a reaction. Raises StoreUnavailable, also when it takes too long: what comes late no row will name."""
+        try:
+            return await asyncio.wait_for(self._archive.put(content), self.patience)
+        except TimeoutError:
+            hint = f"the store did not take the reaction within {self.patience:g} seconds; nothing was kept"
+            raise StoreUnavailable("store", hint, fault="timed_out") from None
+
+    async def _react_in_time(self, row: IndexRow, *, alone: bool) -> list[IndexRow]:
+        """Put its row; the rows that it replaced. What is too late for the answer may have been kept all the same."""
+        archive = self._archive
+        asked = archive.ask(archive.index.react, archive.scope, row, alone=alone)
+        try:
+            _, replaced = await asyncio.wait_for(asked, self.patience)
+        except TimeoutError:
+            self._owed.add(row.turn_id)
+            self._stirred.set()
+            hint = f"the index did not answer within {self.patience:g} seconds; with the same request_id, ask again"
+            raise StoreUnavailable("index", hint, fault="timed_out") from None
+        return list(replaced)
+
+    async def _mirrored(self, turn_id: str, outdated: list[str]) -> None:
+        await self._archive.delete(outdated)
+        await self._settle(turn_id)
+
+    async def _within(self, work: Coroutine[Any, Any, None], seconds: float) -> None:
+        """Wait for it at most so long; it comes to its end in any case."""
+        task = asyncio.get_running_loop().create_task(work)
+        self._under_way.add(task)
+        task.add_done_callback(self._under_way.discard)
+        await asyncio.wait({task}, timeout=max(0.0, seconds))
 
     def _moment(self, reaction: Reaction, mark: str) -> float:
         """The moment in a row's id. What is asked again is the same row, although it may be of another moment."""
@@ -77,16 +116,20 @@ class Feedback:
 
     async def run(self) -> None:
         """Mirror what could not be mirrored at once, until cancelled."""
-        with suppress(StoreUnavailable):
-            await self._find_owed()
-        while True:
-            await self._stirred.wait()
-            self._stirred.clear()
-            for turn_id in list(self._owed):
-                await self._settle(turn_id)
-            if self._owed:
-                await asyncio.sleep(REST)
-                self._stirred.set()
+        try:
+            with suppress(StoreUnavailable):
+                await self._find_owed()
+            while True:
+                await self._stirred.wait()
+                self._stirred.clear()
+                for turn_id in list(self._owed):
+                    await self._settle(turn_id)
+                if self._owed:
+                    await asyncio.sleep(REST)
+                    self._stirred.set()
+        finally:
+            for task in self._under_way:
+                task.cancel()
 
     async def _find_owed(self) -> None:
         """Turns that were rated when the store was away, or by a daemon that died before it had mirrored."""

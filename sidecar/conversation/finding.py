@@ -133,7 +133,7 @@ class Finding:
         """The artifacts of these turns that the onlooker sees, as records in order of path."""
         found: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
         pace = Pace()
-        for artifact in list(self._workspace.artifacts):
+        for artifact in self._workspace.artifacts:
             await pace.rest()
             if artifact.path.turn_id in turns and artifact.versions and onlooker.artifact(str(artifact.path.logical)):
                 found[artifact.path.turn_id].append(describe(artifact, self._workspace.timeline.tools))

@@ -69,7 +69,7 @@ class Gathering:
         wanted = frozenset(turn_ids)
         found: defaultdict[str, list[Artifact]] = defaultdict(list)
         pace = Pace()
-        for at, artifact in enumerate(list(self._workspace.artifacts)):
+        for at, artifact in enumerate(self._workspace.artifacts):
             if artifact.path.turn_id in wanted:
                 found[artifact.path.turn_id].append(artifact)
             if at % CHANGES_AT_ONCE == 0:

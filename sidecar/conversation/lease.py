@@ -20,6 +20,7 @@ from sidecar.core.entries import Noticed, Remembered
 from sidecar.core.errors import JournalUnavailable, NotPermitted, ShuttingDown, StoreUnavailable
 from sidecar.core.index_rows import Fence, Scope, Standing
 from sidecar.core.notices import notice
+from sidecar.core.resumed import IMPORTED
 from sidecar.workspace import Workspace
 
 log = logging.getLogger(__name__)
@@ -27,6 +28,7 @@ log = logging.getLogger(__name__)
 State = Literal["writer", "reader", "diverged", "unknown"]
 CatchUp = Callable[[Standing], Awaitable[bool]]
 
+HELD_AT = "held_at"  # the fact that says in which place the workspace's own id was made
 RENEWALS = 3  # within the time that a lease lasts
 SHORTEST = 0.05
 UNKNOWN_REST = 5.0  # before an index that did not answer is asked again, or a renewal's time if that is shorter
@@ -35,10 +37,19 @@ ROUNDS = 3  # of catching up with a writer who goes on meanwhile
 
 
 class Lease:
-    """The workspace's part in its conversation. `label` says to people who holds it; `seconds` is how long it lasts."""
+    """The workspace's part in its conversation. `label` says to people who holds it; `seconds` is how long it lasts.
+
+    `place` is what a copy of the workspace's state has not in common with it; empty where nobody could copy it.
+    """
 
     def __init__(
-        self, workspace: Workspace, archive: Archive, *, label: str, seconds: float = limits.LEASE_SECONDS
+        self,
+        workspace: Workspace,
+        archive: Archive,
+        *,
+        label: str,
+        place: str = "",
+        seconds: float = limits.LEASE_SECONDS,
     ) -> None:
         self.state: State = "unknown"
         self.standing = Standing()
@@ -51,6 +62,7 @@ class Lease:
         self._workspace = workspace
         self._archive = archive
         self._label = label
+        self._place = place
         self._seconds = seconds
         self._scope: Scope | None = None  # of the lease that is held
         self._generation = 0  # the one we write in
@@ -176,11 +188,11 @@ class Lease:
                 self._become("unknown")
                 self.blind = self.blind or bool(self._workspace.facts.get("resuming"))
 
-    async def release(self) -> None:
-        """Give the lease up, at a clean end. Nothing is taken after that."""
+    async def release(self, *, within: float = FAREWELL) -> None:
+        """Give the lease up, at a clean end; the index is waited for no longer than that. Nothing is taken after it."""
         self._over = True
         try:
-            async with asyncio.timeout(FAREWELL), self.alone:
+            async with asyncio.timeout(min(FAREWELL, within)), self.alone:
                 scope, self._scope, self.state = self._scope, None, "unknown"
                 if scope is not None:
                     await self._archive.ask(self._archive.index.release, scope, self.holder)
@@ -235,7 +247,7 @@ class Lease:
             caught_up = standing.change
             if not await self.reconcile(standing):
                 return
-            if standing.holder not in ("", holder) and standing.expires_in > 0:
+            if standing.holder not in ("", holder) and 0 < standing.expires_in <= limits.LONGEST_LEASE:
                 self._become("reader")
                 return
             standing = await self._claim(scope, holder)
@@ -258,12 +270,25 @@ class Lease:
 
         Call it `alone`. Raises what `catch_up` raises.
         """
+        await self._look_for_losses(standing)
         if self._workspace.facts.get("generation") == [*self._archive.scope, standing.generation]:
             return await self._take_in(standing) if self._workspace.facts.get("resuming") else True
         if await self._take_in(standing):
             return True
         await self._diverge()
         return False
+
+    async def _look_for_losses(self, standing: Standing) -> None:
+        """An index that is behind what it told us was restored from a backup: what it lost is saved to it again.
+
+        One that knows nothing at all may have been told to forget, so nothing is brought back to it.
+        """
+        known = self._workspace.saved.latest_change
+        if not 0 < standing.change < known:
+            return
+        log.error("the index is at change %d and had %d: what it lost is saved again", standing.change, known)
+        anew = {"set_back": known, "generation": [], IMPORTED: {}}
+        await self._workspace.stage(Remembered(anew))
 
     async def _take_in(self, standing: Standing) -> bool:
         self._taking_in = True
@@ -293,10 +318,19 @@ class Lease:
             await self.became_writer()
 
     async def _own_id(self) -> str:
-        """Made once per workspace, so that a daemon that is started again has its own lease at once."""
+        """Made once per workspace, so that a daemon that is started again has its own lease at once.
+
+        A copy of its state is another workspace: it has another id, and does not know what was written since.
+        """
         facts = self._workspace.latest_facts
         if "holder" not in facts:
-            await self._workspace.stage(Remembered({"holder": uuid.uuid4().hex}))
+            await self._workspace.stage(Remembered({"holder": uuid.uuid4().hex, HELD_AT: self._place}))
+        elif HELD_AT not in facts:
+            await self._workspace.stage(Remembered({HELD_AT: self._place}))
+        elif facts[HELD_AT] != self._place:
+            log.warning("this state folder is a copy, or was moved: what was saved meanwhile is taken in first")
+            anew = {"holder": uuid.uuid4().hex, HELD_AT: self._place, "generation": []}
+            await self._workspace.stage(Remembered(anew))
         return self.holder
 
     def note(self, standing: Standing, *, asked: float | None = None) -> Standing:

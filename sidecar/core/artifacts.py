@@ -7,43 +7,19 @@ version wins as a whole: nothing of an older group shows through (spec section 4
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Literal
 
-from sidecar.core.blocks import CALL, FLAGS, HIDDEN, SHOWN, TS, Head, iso
+import orjson
+
+from sidecar.core.blocks import CALL, FLAGS, SHOWN, TS, Head, iso
 from sidecar.core.inventory import FileFact
-from sidecar.core.paths import FilePath
+from sidecar.core.joining import HOSTING, Version, join
+from sidecar.core.paths import FilePath, parse_logical
+
+_NOTED_BYTES = 2**16  # what is noted is written anew each time
 
 Visibility = Literal["external", "internal", "pending"]
-
-
-class Version:
-    """One state of an artifact."""
-
-    __slots__ = ("blocks", "call", "facts", "hidden", "seen", "seen_as", "seen_at", "sha256", "size", "told", "ts")
-
-    def __init__(self, *, ts: float, call: str) -> None:
-        self.ts = ts
-        self.call = call
-        self.told = False
-        self.seen = False
-        self.hidden = False
-        self.sha256: str | None = None
-        self.size: int | None = None
-        self.facts: dict[str, Any] = {}
-        self.blocks: dict[str, int] = {}  # "digest", "text", "base64", "bare", "extract" -> block number
-        self.seen_as, self.seen_at = (ts, call), 0  # when, by which call and after how many blocks the disk showed it
-
-    @property
-    def is_hosted(self) -> bool:
-        """Whether anybody said where in a store its bytes are."""
-        return "hosted_uri" in self.facts or "key" in self.facts
-
-    @property
-    def origin(self) -> Literal["told", "seen", "both"]:
-        if self.told and self.seen:
-            return "both"
-        return "told" if self.told else "seen"
 
 
 class Artifact:
@@ -82,7 +58,7 @@ class Artifact:
         """Where bytes of this artifact are hosted, as its newest version with them says; empty when nowhere known."""
         for version in reversed(self.versions):
             if sha256 is not None and version.sha256 == sha256 and version.is_hosted:
-                return {key: version.facts[key] for key in _HOSTING if key in version.facts}
+                return {key: version.facts[key] for key in HOSTING if key in version.facts}
         return {}
 
     def knows(self, sha256: str | None) -> bool:
@@ -90,48 +66,75 @@ class Artifact:
 
 
 class Artifacts:
-    """The artifacts by logical path, in the order they became known."""
+    """The artifacts by logical path, in the order they became known.
 
-    __slots__ = ("_by_path",)
+    What a start tells is only noted, and joined when somebody asks for that artifact.
+    """
 
-    def __init__(self) -> None:
-        self._by_path: dict[str, Artifact] = {}
+    __slots__ = ("_by_path", "_sid_of")
+
+    def __init__(self, sid_of: Callable[[str], int | None] = lambda _: None) -> None:
+        self._by_path: dict[str, Artifact | bytes] = {}  # bytes: what was told so far, as JSON
+        self._sid_of = sid_of
 
     def __len__(self) -> int:
         return len(self._by_path)
 
     def __iter__(self) -> Iterator[Artifact]:
-        return iter(self._by_path.values())
+        """All that are known now, each joined when its turn comes; others may become known meanwhile."""
+        for logical in list(self._by_path):
+            known = self._by_path[logical]
+            yield known if isinstance(known, Artifact) else self._join(logical, known)
+
+    def seen(self) -> Iterator[Artifact]:
+        """Those that a disk can have shown: what was only told is left out as long as nobody asked for it."""
+        return (known for known in list(self._by_path.values()) if isinstance(known, Artifact))
+
+    def of_turn(self, turn_id: str) -> Iterator[Artifact]:
+        """Those whose path names this turn."""
+        named = [logical for logical in self._by_path if logical.startswith(f"fi:{turn_id}.")]
+        return (one for logical in named if (one := self.get(logical)) is not None and one.path.turn_id == turn_id)
 
     def get(self, logical: str) -> Artifact | None:
-        return self._by_path.get(logical)
+        known = self._by_path.get(logical)
+        return self._join(logical, known) if isinstance(known, bytes) else known
 
     def at(self, path: FilePath) -> Artifact:
         logical = path.logical
         assert logical is not None, "an ambiguous file has no artifact"
-        artifact = self._by_path.get(logical)
+        artifact = self.get(logical)
         if artifact is None:
             artifact = self._by_path[logical] = Artifact(path)
         return artifact
 
+    def note(self, logical: str, head: Head, part: Mapping[str, Any], number: int) -> bool:
+        """Keep a told block for when the artifact is asked for; False when it must be told at once.
+
+        So it is where others need to know at once what the artifact became: it is joined already, cites, or has a long
+        story.
+        """
+        known = self._by_path.get(logical, b"")
+        if head[FLAGS] & SHOWN or isinstance(known, Artifact) or len(known) > _NOTED_BYTES:
+            return False
+        said = orjson.dumps((number, head[TS], head[CALL], head[FLAGS], part.get("digest"), part.get("content")))
+        if b'"sources_used"' in said:
+            return False
+        self._by_path[logical] = known + b"," + said if known else said
+        return True
+
+    def _join(self, logical: str, noted: bytes) -> Artifact:
+        path = parse_logical(logical)
+        assert isinstance(path, FilePath)
+        artifact = self._by_path[logical] = Artifact(path)
+        artifact.sid = self._sid_of(path.physical)
+        for number, ts, call, flags, digest, content in orjson.loads(b"[%b]" % noted):
+            part = {"content": content} if digest is None else {"digest": digest}
+            self.tell(artifact, ("", "", ts, "", "", call, flags), part, number)
+        return artifact
+
     def tell(self, artifact: Artifact, head: Head, part: Mapping[str, Any], number: int) -> None:
         """Join one told block. `part` is what `blocks.tell` extracted from it."""
-        if head[FLAGS] & SHOWN:
-            if artifact.versions:
-                artifact.latest.hidden = False
-            return
-        slot, facts = _slot(artifact, part)
-        version = _told_version(artifact, head, slot, facts)
-        if slot in _BODIES and version.blocks.keys() & _BODIES:
-            _make_way(version, facts)
-        version.blocks[slot] = number
-        if slot != "digest" or len(version.blocks) == 1:
-            version.hidden = bool(head[FLAGS] & HIDDEN)
-        _merge_facts(version, slot, facts)
-        visibility = version.facts.get("visibility")
-        # What an open call makes stays pending until the call ends, whatever is told of it meanwhile.
-        if visibility in ("external", "internal") and version is artifact.latest and artifact.visibility != "pending":
-            artifact.visibility = visibility
+        join(artifact, head, part, number)
 
     def see(
         self, path: FilePath, fact: FileFact, *, ts: float, call: str, visibility: Visibility, at: int = 0
@@ -177,148 +180,10 @@ class Artifacts:
 
     def lose(self, path: FilePath) -> Artifact | None:
         """The file is gone from disk; the artifact stays."""
-        artifact = self._by_path.get(path.logical or "")
+        artifact = self.get(path.logical or "")
         if artifact is not None:
             artifact.on_disk = False
         return artifact
-
-
-_BODIES = frozenset({"text", "base64"})
-_HOSTING = ("hosted_uri", "rn", "key")
-# A block may come late, after blocks of other calls at its path; only so many calls run side by side.
-_SIDE_BY_SIDE = 64
-
-
-def _slot(artifact: Artifact, part: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
-    """Which part of a version a told block is, and what it says."""
-    if "digest" in part:
-        return "digest", part["digest"]
-    content: Mapping[str, Any] = part["content"]
-    if content.get("extracted") and artifact.versions and _is_extract(artifact.latest, content):
-        return "extract", {}
-    return content.get("holds", "bare"), content
-
-
-def _is_extract(version: Version, content: Mapping[str, Any]) -> bool:
-    """Whether the text of an attachment was made from the file, and is not the file."""
-    size = version.facts.get("size_bytes")
-    if "base64" in version.blocks or (size is not None and size != content.get("size_bytes")):
-        return True
-    return size is None and not str(version.facts.get("mime", "text/")).startswith("text/")
-
-
-def _told_version(artifact: Artifact, head: Head, slot: str, facts: Mapping[str, Any]) -> Version:
-    """The version that a told block belongs to: its call's group, a file seen with these bytes, or a new one."""
-    group = _group_of(artifact, head[CALL], slot, facts)
-    if group is not None:
-        if slot in _BODIES and group.seen and group.sha256 != facts["sha256"] and not group.facts.get("sha256"):
-            return _part_ways(artifact, group, head)
-        return group
-    seen = _seen_twin(artifact, head[CALL], facts)
-    if seen is not None:
-        seen.seen_as = (seen.seen_as[0], seen.call)
-        seen.call, seen.ts, seen.told = head[CALL] or seen.call, head[TS], True
-        return seen
-    return _new_told(artifact, head)
-
-
-def _new_told(artifact: Artifact, head: Head) -> Version:
-    version = Version(ts=head[TS], call=head[CALL])
-    version.told = True
-    artifact.versions.append(version)
-    return version
-
-
-def _group_of(artifact: Artifact, call: str, slot: str, facts: Mapping[str, Any]) -> Version | None:
-    """The told version that this block is a part of. Blocks without a call go to the newest, while there is room."""
-    if call:
-        recent = reversed(artifact.versions[-_SIDE_BY_SIDE:])
-        group = next((version for version in recent if version.told and version.call == call), None)
-        named = facts.get("sha256") if slot == "digest" and group is not None and "digest" in group.blocks else None
-        # A call may write one file twice: a second digest that names other bytes is of a further version.
-        return None if group is None or (named and group.sha256 and named != group.sha256) else group
-    newest = artifact.versions[-1] if artifact.versions else None
-    if newest is None or not newest.told or newest.call:
-        return None
-    taken = newest.blocks.keys() & _BODIES if slot in _BODIES and not facts.get("attachment") else slot in newest.blocks
-    return None if taken else newest
-
-
-def _seen_twin(artifact: Artifact, call: str, facts: Mapping[str, Any]) -> Version | None:
-    """The file that was seen before it was told of: the newest one, or an older one that is surely meant."""
-    sha256, size = facts.get("sha256"), facts.get("size_bytes")
-    newest = artifact.versions[-1] if artifact.versions else None
-    if newest is not None and not newest.told:
-        same_call = newest.call in ("", call) or not call
-        if newest.sha256 == sha256 if sha256 is not None else same_call and size in (None, newest.size):
-            return newest
-    if not call or sha256 is None:
-        return None
-    recent = reversed(artifact.versions[-_SIDE_BY_SIDE:])
-    return next((one for one in recent if not one.told and one.call == call and one.sha256 == sha256), None)
-
-
-def _part_ways(artifact: Artifact, group: Version, head: Head) -> Version:
-    """The content of a group is not what was seen on disk: the seen state stays, what was told is the next version."""
-    told = _new_told(artifact, head)
-    told.facts = {key: value for key, value in group.facts.items() if key not in _HOSTING}
-    told.blocks = {slot: number for slot, number in group.blocks.items() if slot == "digest"}
-    if not group.blocks.keys() & _BODIES:
-        # Nothing but a digest had been told of the state seen, and it was meant for this content.
-        group.told, group.hidden, group.blocks = False, False, {}
-        group.ts, group.call = group.seen_as
-        group.facts = {"mime": artifact.fact.mime} if artifact.fact is not None else {}
-    return told
-
-
-def _make_way(version: Version, facts: Mapping[str, Any]) -> None:
-    """Within one call a later content block replaces the earlier one, whatever form it had, and where it was hosted."""
-    version.blocks = {slot: number for slot, number in version.blocks.items() if slot not in _BODIES}
-    if version.sha256 != facts.get("sha256"):
-        version.facts = {key: value for key, value in version.facts.items() if key not in _HOSTING}
-
-
-def _merge_facts(version: Version, slot: str, facts: Mapping[str, Any]) -> None:
-    """The digest describes, the content fills in what the digest does not say; hosting comes from the content alone."""
-    if slot == "digest":
-        version.facts.update(_described(facts))
-    else:
-        copied = _described(facts.get("digest") or {})
-        told = {key: value for key, value in facts.items() if key not in _CONTENTS_OWN}
-        version.facts = {**_described(told), **copied, **version.facts}
-        if facts.get("holds") and version.blocks.get("digest") is None and not copied:
-            version.facts["mime"] = facts["mime"]
-        version.facts.update((key, facts[key]) for key in _HOSTING if isinstance(facts.get(key), str))
-    if not version.seen:
-        _identify(version, slot, facts)
-
-
-def _identify(version: Version, slot: str, facts: Mapping[str, Any]) -> None:
-    """Which bytes a told version means: those its digest names by hash, else those that its content holds."""
-    named = version.facts.get("sha256")
-    held = facts.get("sha256") if slot in _BODIES else None
-    if held is not None and named in (None, held):
-        version.sha256, version.size = held, facts["size_bytes"]
-    elif version.size is None or named not in (None, version.sha256):
-        version.sha256 = named or version.sha256
-        version.size = version.facts.get("size_bytes", version.size)
-
-
-def _described(facts: Mapping[str, Any]) -> dict[str, Any]:
-    """What a digest says, as far as it may say it: no hosting field, and no field of a kind that it cannot have."""
-    return {
-        key: value
-        for key, value in facts.items()
-        if value is not None and key not in _HOSTING and isinstance(value, _KINDS.get(key, object))
-    }
-
-
-_CONTENTS_OWN = ("digest", "holds", "extracted", "sha256", "size_bytes")
-_KINDS: dict[str, type] = {
-    **dict.fromkeys(("mime", "kind", "visibility", "channel", "description", "tool_call_id", "sha256"), str),
-    "size_bytes": int,
-    "sources_used": list,
-}
 
 
 def call_of(version: Version) -> str:

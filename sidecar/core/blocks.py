@@ -8,7 +8,6 @@ the garbage collector does not track.
 from __future__ import annotations
 
 import base64
-import binascii
 import datetime as dt
 import hashlib
 from collections.abc import Iterable, Mapping
@@ -19,6 +18,7 @@ from typing import Any, Final, NamedTuple
 import orjson
 
 from sidecar.core.errors import BadPath, Refusal, TooLarge
+from sidecar.core.glances import may_hold_hosting, may_nest
 from sidecar.core.paths import CallPath, FilePath, is_call_id, is_turn_id, parse, parse_logical
 
 # Positions in a head. The journal stores the same list, and as one more element what the block says of an artifact.
@@ -29,6 +29,7 @@ MIME: Final = 3
 PATH: Final = 4
 CALL: Final = 5
 FLAGS: Final = 6
+PART: Final = 7  # only as the journal stores it, and only where there is one
 
 HIDDEN = 1  # the block is hidden from the agent, not from discovery
 HOSTING = 2  # somewhere inside stands a hosting field, so that answers to most roles need a cut
@@ -70,25 +71,23 @@ def tell(block: Mapping[str, Any], defaults: Defaults) -> Told:
     Raises BadPath for a malformed turn id or path, UnsafePath for a path that leaves OUT_DIR, BadPath with the field's
     name for a `ts` that is no time or a field that should be text, and TooLarge when it nests too deep.
     """
-    if not is_shallow(block):
-        raise TooLarge("block", f"JSON may nest {LEVELS} levels deep")
     meta: dict[str, Any] = dict(block.get("meta") or {})
     turn = block.get("turn_id") or block.get("turn") or meta.get("turn_id") or defaults.turn_id
     if not isinstance(turn, str) or not is_turn_id(turn):
         raise BadPath(f"turn_id {turn!r}"[:200], "a turn id is 1 to 128 of A-Z a-z 0-9 _ -")
-    moment = moment_of(block.get("ts"), defaults.ts)
+    moment = moment_of(ts := block.get("ts"), defaults.ts)
     mime = _text_of(block.get("mime") or "text/markdown", "mime")
     path = _canonical(block.get("path"))
     whole: dict[str, Any] = {
         "type": _text_of(block["type"], "type"),
         "author": block.get("author") or "agent",
         "turn_id": turn,
-        "ts": iso(moment) if not _is_utc_text(block.get("ts")) else block["ts"],
+        "ts": ts if isinstance(ts, str) and ts.endswith("Z") else iso(moment),
         "mime": mime,
     }
-    whole.update(
-        (key, value) for key, value in block.items() if key not in whole and key not in {"hidden", "replacement_text"}
-    )
+    for key, value in block.items():
+        if key not in whole and key not in ("hidden", "replacement_text"):
+            whole[key] = value
     if block.get("hidden"):
         meta["hidden"] = True
     if block.get("replacement_text") and not meta.get("replacement_text"):
@@ -97,15 +96,28 @@ def tell(block: Mapping[str, Any], defaults: Defaults) -> Told:
         whole["path"] = path
     meta.setdefault("turn_id", turn)
     whole["meta"] = meta
-    call = _call_of(whole, meta)
+    body = _encoded(whole)
+    asked = _object_in(whole.get("text")) if whole["type"] == "react.tool.call" else {}
+    call = _call_of(whole, meta, asked)
     flags = (HIDDEN if meta.get("hidden") else 0) | (SHOWN if meta.get("rel") == "read" else 0)
-    if holds_hosting(whole):
+    if may_hold_hosting(body) and holds_hosting(whole):
         flags |= HOSTING
-    part = _part(whole, meta)
+    part = _part(whole, meta, asked)
     said = (part.get("digest") or part.get("content") or meta) if part is not None else meta
     if said.get("visibility") == "internal":
         flags |= INTERNAL
-    return Told((whole["type"], turn, moment, mime, path, call, flags), part, orjson.dumps(whole))
+    return Told((whole["type"], turn, moment, mime, path, call, flags), part, body)
+
+
+def _encoded(whole: dict[str, Any]) -> bytes:
+    """A block's JSON, from which nearly all blocks show that they need not be walked through."""
+    try:
+        body = orjson.dumps(whole)
+    except orjson.JSONEncodeError:
+        body = b""
+    if (not body or may_nest(body, LEVELS)) and not is_shallow(whole):
+        raise TooLarge("block", f"JSON may nest {LEVELS} levels deep")
+    return body or orjson.dumps(whole)
 
 
 def encode_head(told: Told) -> bytes:
@@ -146,13 +158,9 @@ def is_shallow(value: Any) -> bool:
 
 
 def _inside(value: Any) -> Iterable[Any]:
-    match value:
-        case dict():
-            return value.values()
-        case list():
-            return value
-        case _:
-            return ()
+    if isinstance(value, dict):
+        return value.values()
+    return value if isinstance(value, list) else ()
 
 
 def record_in_text(text: str, levels: int = LEVELS) -> Any | None:
@@ -254,18 +262,20 @@ def _object_in(text: Any) -> dict[str, Any]:
         value = orjson.loads(text)
     except orjson.JSONDecodeError:
         return {}
-    return value if isinstance(value, dict) and is_shallow(value) else {}
+    if not isinstance(value, dict):
+        return {}
+    return value if not may_nest(text.encode("utf-8", "replace"), LEVELS) or is_shallow(value) else {}
 
 
-def _part(block: dict[str, Any], meta: dict[str, Any]) -> dict[str, Any] | None:
+def _part(block: dict[str, Any], meta: dict[str, Any], asked: Mapping[str, Any]) -> dict[str, Any] | None:
     """What this block says about an artifact (`digest`, `content`), a call (`tool`), or the kept part (`cut`).
 
-    `about` are the artifacts that a call, its result or a notice shows something of.
+    `about` are the artifacts that a call, its result or a notice shows something of; `asked` is a call's own JSON.
     """
     about = _about(meta) if is_said(block) or block["type"].startswith("context.") else {}
     if block["type"] == "react.tool.call":
-        tool = _tool_of(block, meta)
-        return {"tool": tool, **about} if tool else about or None
+        tool = asked.get("tool_id") or meta.get("tool_id") or block.get("tool_id")
+        return {"tool": tool, **about} if tool and isinstance(tool, str) else about or None
     if block["type"] == SUMMARY:
         cut = meta.get("cut")
         return {"cut": cut} if type(cut) is int and cut >= 0 else None
@@ -333,20 +343,14 @@ def _payload(block: Mapping[str, Any]) -> bytes | None:
     if isinstance(packed, str):
         try:
             return base64.b64decode(packed, validate=True)
-        except binascii.Error as fault:
+        except ValueError as fault:  # binascii.Error is one, and so is what it says of letters beyond ASCII
             raise BadPath("base64", "the block's base64 does not decode") from fault
     return None
 
 
-def _tool_of(block: Mapping[str, Any], meta: Mapping[str, Any]) -> str:
-    tool = _object_in(block.get("text")).get("tool_id") or meta.get("tool_id") or block.get("tool_id")
-    return tool if isinstance(tool, str) else ""
-
-
-def _call_of(block: Mapping[str, Any], meta: Mapping[str, Any]) -> str:
+def _call_of(block: Mapping[str, Any], meta: Mapping[str, Any], asked: Mapping[str, Any]) -> str:
     """The call a block belongs to: what a call says itself, meta, the older top-level key, its path (call map)."""
-    own = _object_in(block.get("text")).get("tool_call_id") if block["type"] == "react.tool.call" else None
-    for value in (own, meta.get("tool_call_id"), block.get("tool_call_id"), block.get("call_id")):
+    for value in (asked.get("tool_call_id"), meta.get("tool_call_id"), block.get("tool_call_id"), block.get("call_id")):
         if isinstance(value, str) and is_call_id(value):
             return value
     path = block.get("path")
@@ -372,10 +376,6 @@ def _canonical(path: Any) -> str:
     if logical is None:
         raise BadPath(path, "this file has no logical path")
     return logical
-
-
-def _is_utc_text(value: Any) -> bool:
-    return isinstance(value, str) and value.endswith("Z")
 
 
 def moment_of(value: Any, fallback: float = 0.0) -> float:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from typing import Any
 
 import orjson
@@ -114,7 +113,7 @@ def coverage(heads: Sequence[Head], *, start: int, cut: int, before: Mapping[str
     The turn of the cut is split when anything of it but its header is left to the summary.
     """
     earlier = [turn for turn in _texts(before.get("covered_turn_ids")) if is_turn_id(turn)]
-    told = [head for head in islice(heads, start, cut) if head[TYPE] != SUMMARY]
+    told = [head for head in heads[start:cut] if head[TYPE] != SUMMARY]
     turn = heads[cut][TURN]
     is_split = turn in earlier or any(head[TURN] == turn and head[TYPE] != HEADER for head in told)
     turns = dict.fromkeys([*earlier, *(head[TURN] for head in told)])
@@ -150,7 +149,7 @@ def is_of(artifact: Artifact, turns: frozenset[str], *, start: int, cut: int) ->
 def tool_outputs(timeline: Timeline, *, start: int, cut: int) -> list[dict[str, str]]:
     """The results of calls between `start` and `cut`, one row per path, in order."""
     rows: dict[str, dict[str, str]] = {}
-    for head in islice(timeline.heads, start, cut):
+    for head in timeline.heads[start:cut]:
         path, call = head[PATH], head[CALL]
         if head[TYPE] == "react.tool.result" and path.startswith("tc:") and not head[FLAGS] & SHOWN:
             tool = timeline.tools.get(call)
@@ -161,9 +160,7 @@ def tool_outputs(timeline: Timeline, *, start: int, cut: int) -> list[dict[str, 
 def files_lists(timeline: Timeline, artifacts: Iterable[Mapping[str, Any]], *, start: int, cut: int) -> Iterator[str]:
     """Which files were read and which were changed, as a list each; nothing for an empty one."""
     read = dict.fromkeys(
-        head[PATH]
-        for head in islice(timeline.heads, start, cut)
-        if head[FLAGS] & SHOWN and head[PATH].startswith("fi:")
+        head[PATH] for head in timeline.heads[start:cut] if head[FLAGS] & SHOWN and head[PATH].startswith("fi:")
     )
     changed = [digest["artifact_path"] for digest in artifacts if digest["edited"]]
     for name, paths in (("read-files", read), ("modified-files", changed)):

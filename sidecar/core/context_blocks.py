@@ -18,6 +18,7 @@ from typing import Any, Literal, NamedTuple, cast
 from sidecar.core.blocks import LEVELS, is_shallow
 from sidecar.core.context_text import text_for
 from sidecar.core.errors import BadPath, Refusal, TooLarge
+from sidecar.core.mentions import spots
 from sidecar.core.older_paths import CURRENT, Made, Named, OlderRefusal, Said, Sliced, Slotted, parse, respelled
 from sidecar.core.older_values import rows_in
 from sidecar.core.paths import FilePath, MessagePath, is_turn_id, parse_physical
@@ -28,6 +29,8 @@ SLOT = "context.slot"
 EVENT = "context.event"
 BUDGET = "context.budget"
 TYPES = frozenset({ARTIFACT, SLOT, EVENT, BUDGET})
+
+NAMED_CHARS = 1_000_000  # of what an event says that are looked through for paths
 
 Kind = Literal["artifact", "slot", "event", "budget"]
 
@@ -210,8 +213,10 @@ def _deep(value: Any, turn: str) -> Any:
 
 
 def _files_in(block: Mapping[str, Any], turn: str) -> Iterator[str]:
-    """The artifacts that a record tells of: the file of a file's artifact or slot, and those of source rows."""
+    """The artifacts that a record tells of: the file of a file's artifact or slot, those of rows and of events."""
     value = block.get("value")
+    if block["type"] == EVENT:
+        yield from _named_in(block.get("data"), turn)
     if isinstance(value, Mapping) and isinstance(value.get("path"), str):
         path = file_named(value["path"], turn)
         if path is not None and path.logical is not None:
@@ -221,6 +226,24 @@ def _files_in(block: Mapping[str, Any], turn: str) -> Iterator[str]:
     if block.get("artifact_kind") == "search":
         for row in rows_in(value):
             yield from files_of_row(row, turn)
+
+
+def _named_in(value: Any, turn: str) -> Iterator[str]:
+    """The artifacts whose paths stand anywhere in what an event says, in the middle of words too."""
+    waiting, room = [value], NAMED_CHARS
+    while waiting and room > 0:
+        one = waiting.pop()
+        if isinstance(one, Mapping):
+            waiting += [*one.keys(), *one.values()]
+        elif isinstance(one, list):
+            waiting += one
+        elif isinstance(one, str):
+            room -= len(one)
+            for line in _below_out(one, turn).splitlines():
+                for text in (reading for spot in spots(line) for reading in spot.readings):
+                    path = file_named(text, turn)
+                    if path is not None and path.logical is not None:
+                        yield path.logical
 
 
 def files_of_row(row: Mapping[str, Any], turn_id: str = "") -> Iterator[str]:

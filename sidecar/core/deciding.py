@@ -95,6 +95,8 @@ class Deciding:
     def decide(self, entry: Entry, mark: int) -> None:
         """Put an entry on top of what is durable; `mark` is the revision it will get."""
         match entry:
+            case BlockTold(told):
+                self._naming.add(told.head[TURN])
             case SourceSet(row):
                 self.pool.stage(row, mark)
             case TurnBegun(turn_id, ts, params):
@@ -117,8 +119,6 @@ class Deciding:
                 self._arriving.expect(path_of(entry))
             case Remembered(facts):
                 self._latest_facts.update(facts)
-            case BlockTold(told):
-                self._naming.add(told.head[TURN])
             case Promised(path, call, visibility):
                 self.promised.stage(path, (call, visibility), mark)
             case Used(call, nodes, how, by):

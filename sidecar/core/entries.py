@@ -18,6 +18,8 @@ from sidecar.core.inventory import FileFact, StatKey
 from sidecar.core.notices import Notice
 from sidecar.core.uses import How
 
+BLOCK = "block"  # how the journal calls them
+
 
 @dataclass(frozen=True, slots=True)
 class BlockTold:
@@ -212,7 +214,7 @@ class Stored(NamedTuple):
 def encode(entry: Entry) -> Stored:
     match entry:
         case BlockTold(told):
-            return Stored("block", encode_head(told), told.body)
+            return Stored(BLOCK, encode_head(told), told.body)
         case FileSeen(fact, ts, call, visibility):
             head = [fact.path, *fact.key, fact.sha256, fact.mime, fact.kept, fact.incomplete, ts, call, visibility]
             return Stored("file", orjson.dumps(head), b"")

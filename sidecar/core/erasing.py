@@ -124,6 +124,7 @@ class Whose(NamedTuple):
 
     identity: dict[str, str]
     holder: str
+    held_at: str  # where that id was made; empty where it is not known
     archived_in: str
     roles: frozenset[str]
 
@@ -147,7 +148,9 @@ def whose(records: Records) -> Whose:
         once = (Identity.of(one) for one in before if one)
         roles |= {one.user_type for one in once if replace(one, user_type=ours.user_type) == ours}
         roles |= {role for key in keys if (role := role_in(key, ours))}
-    return Whose(identity, facts.get("holder", ""), facts.get("archived_in", ""), frozenset(roles))
+    return Whose(
+        identity, facts.get("holder", ""), facts.get("held_at", ""), facts.get("archived_in", ""), frozenset(roles)
+    )
 
 
 KEY = 4  # in the head of a hosted file

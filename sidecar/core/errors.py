@@ -71,11 +71,11 @@ class Stale(Refusal):
 
 Fault = Literal[
     "unreachable", "timed_out", "server_error", "denied", "cut_off", "wrong_bytes", "no_bucket", "disk_full",
-    "no_store", "key_too_long", "no_out_dir",
+    "no_store", "key_too_long", "no_out_dir", "untrusted",
 ]  # fmt: skip
 """What was wrong with the store: nobody answered, or not in time, or with an error of its own; we may not; the bytes
 ended early, or were others; there is no such bucket; there is no room; no store is configured; the key cannot be;
-OUT_DIR itself is away."""
+OUT_DIR itself is away; we do not trust the certificate."""
 
 
 class StoreUnavailable(Refusal):

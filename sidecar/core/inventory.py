@@ -6,7 +6,7 @@ be read again and which are gone; nothing here touches a disk.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
@@ -103,6 +103,31 @@ def news(survey: Survey, known: Mapping[str, StatKey]) -> News:
     return News(tuple(changed), gone=unlisted)
 
 
+class ByFolder:
+    """Paths by their folder, so that a look at a part does not go through all that is known."""
+
+    __slots__ = ("_folders",)
+
+    def __init__(self) -> None:
+        self._folders: dict[str, set[str]] = {}
+
+    def note(self, path: str, *, there: bool) -> None:
+        """A file is there, or is not."""
+        folder = path.rpartition("/")[0]
+        if there:
+            self._folders.setdefault(folder, set()).add(path)
+        elif (paths := self._folders.get(folder)) is not None:
+            paths.discard(path)
+            if not paths:
+                del self._folders[folder]
+
+    def below(self, scope: str) -> list[str]:
+        """The paths in this folder and in all below it."""
+        prefix = f"{scope}/"
+        found = (paths for folder, paths in self._folders.items() if folder == scope or folder.startswith(prefix))
+        return [path for paths in found for path in paths]
+
+
 @dataclass(frozen=True, slots=True)
 class Sorted:
     """A survey with what belongs to turns alone, and the names of files that can have no logical path."""
@@ -115,10 +140,15 @@ def sort_out(survey: Survey, is_turn: Callable[[str], bool]) -> Sorted:
     """Keep the files and folders of turns; name what can have no logical path (spec section 3)."""
     files: dict[str, StatKey] = {}
     ambiguous: list[str] = []
+    turns: dict[str, bool] = {}  # the same few stand before many names
     for text, key in survey.files.items():
-        turn, place, rest = (*text.split("/", 2), "", "")[:3]
+        turn, _, below = text.partition("/")
+        place, _, rest = below.partition("/")
         if rest and place in ("files", "attachments") and is_turn_id(turn):
-            if is_turn(turn):
+            known = turns.get(turn)
+            if known is None:
+                known = turns[turn] = is_turn(turn)
+            if known:
                 files[text] = key
         elif _is_ambiguous(text):
             ambiguous.append(text)
@@ -133,3 +163,15 @@ def _is_ambiguous(text: str) -> bool:
         return parse_physical(text).logical is None
     except Refusal:
         return False
+
+
+def widest(scopes: Iterable[str]) -> list[str]:
+    """The scopes that no other one contains, in order."""
+    asked = set(scopes)
+    return [""] if "" in asked else sorted(scope for scope in asked if asked.isdisjoint(_above(scope)))
+
+
+def _above(folder: str) -> Iterator[str]:
+    while "/" in folder:
+        folder = folder.rpartition("/")[0]
+        yield folder

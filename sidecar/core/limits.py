@@ -91,6 +91,7 @@ HOSTING_WAIT = 10.0
 # Saving (spec section 10): how long the end of a turn waits for it, what one record and one row's text may hold, and
 # what an archive of a program takes in.
 SAVING_WAIT = 10.0
+FEEDBACK_WAIT = 10.0  # of a reaction, for the store
 RECORD_BYTES = 256 * MIB
 ROW_TEXT_BYTES = 64 * KIB
 ARCHIVE_ENTRIES = 2000
@@ -99,6 +100,7 @@ ARCHIVE_BYTES = 120 * MIB
 # Who writes a conversation (spec section 10): how long a lease lasts without being renewed, how long a change waits for
 # an index that says nothing, how many turn logs are read at once, and how many reactions are announced.
 LEASE_SECONDS = 30.0
+LONGEST_LEASE = 3600.0
 CONFIRM_SECONDS = 2.0
 LOGS_AT_ONCE = 8
 FEEDBACKS_ANNOUNCED = 20
@@ -130,12 +132,13 @@ HEADER_BYTES = 4 * KIB
 MESSAGE_BYTES = 64 * MIB
 MESSAGE_VALUES = 1_000_000
 REQUESTS_IN_FLIGHT = 256
+BULKY_AT_ONCE = 4  # answers with contents that are made for one client at a time
 OUT_SOFT_BYTES = 1 * MIB
 OUT_HARD_BYTES = 32 * MIB
 FRAME_SECONDS = 30.0
 BYTES_IN_FLIGHT = 2 * MESSAGE_BYTES
 MESSAGES_AT_ONCE = 64
-SECONDS_AT_ONCE = 0.002
+SECONDS_AT_ONCE = 0.001
 CONNECTIONS_PER_UID = 256
 
 # Journal (spec section 10): what one commit may hold.

@@ -198,7 +198,7 @@ class Trace:
     def _is_any_blind(self, starts: set[str]) -> bool:
         """Whether a call that made something else may have used one of these unseen."""
         made = self._known.uses.made.items()
-        return any(self._is_blind(call) and not paths.keys() <= starts for call, paths in made)
+        return any(self._is_blind(call) and not starts.issuperset(paths) for call, paths in made)
 
 
 _SOURCE = re.compile(r"so:sources_pool\[(\d+)\]")

@@ -100,7 +100,8 @@ def parse_selector(text: str) -> NumberSet:
         return parse_numbers(body)
     numbers = pool_numbers(body.removeprefix("so:"))
     if numbers is None:
-        raise BadSelector(text[:PATH_BYTES], "write numbers and ranges, as in 1,3-5, or so:sources_pool[1,3-5]")
+        about = text[:PATH_BYTES].encode("utf-8", "backslashreplace").decode()
+        raise BadSelector(about, "write numbers and ranges, as in 1,3-5, or so:sources_pool[1,3-5]")
     return numbers
 
 

@@ -7,7 +7,6 @@ read when somebody asks.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import islice
 
 from sidecar.core.blocks import FLAGS, PATH, SHOWN, TYPE, Head
 from sidecar.core.context_blocks import TYPES, place_at
@@ -27,7 +26,7 @@ class Operational:
 
     def catch_up(self, heads: Sequence[Head]) -> None:
         """Take in the heads that are new; heads are only ever added."""
-        for number, head in enumerate(islice(heads, self.seen, None), start=self.seen):
+        for number, head in enumerate(heads[self.seen :], start=self.seen):
             if head[TYPE] in TYPES and not head[FLAGS] & SHOWN:
                 self._add(number, head)
         self.seen = len(heads)

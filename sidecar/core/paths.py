@@ -181,6 +181,7 @@ def parse_logical(text: str) -> Path:
     return read(body, text)
 
 
+@lru_cache(maxsize=4096)
 def parse_physical(text: str) -> FilePath:
     """Read an OUT_DIR-relative path; one leading `./` is allowed. Raises UnsafePath.
 

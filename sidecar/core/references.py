@@ -22,7 +22,7 @@ from sidecar.core.errors import Refusal, UnsafePath
 from sidecar.core.mentions import Spot, spots
 from sidecar.core.numbers import NumberSet
 from sidecar.core.paths import FilePath, Path, parse
-from sidecar.core.targets import HTML, MARKDOWN, targets
+from sidecar.core.targets import CSS, HTML, MARKDOWN, style_targets, targets
 
 Kind = Literal["path", "citation", "unsafe"]
 Form = Literal["logical", "physical", "relative", ""]
@@ -54,6 +54,7 @@ class Reference:
     numbers: NumberSet | None = None
     settled: bool = False
     embedded: bool = False
+    linked: bool = False  # it is the address of a link or picture, in which names are percent-encoded
 
     @property
     def furthest(self) -> int:
@@ -110,7 +111,7 @@ def respelled(reference: Reference, path: FilePath, folder: str | None, *, inste
         case "relative" if folder is not None:
             return quote(_relative(path.physical, folder)) + tail
         case _:
-            return (path.physical if reference.form != "relative" else quote(path.physical)) + tail
+            return (quote(path.physical) if reference.linked else path.physical) + tail
 
 
 def _tail(written: str, path: Path | None) -> str:
@@ -154,9 +155,9 @@ def _tag_before(text: str, end: int) -> int | None:
 
 def _assets(text: str, kind: str, folder: str | None) -> Iterator[Reference]:
     """The links and pictures of a page, as far as they may be files of OUT_DIR."""
-    if kind not in HTML and kind not in MARKDOWN:
+    if kind not in HTML | MARKDOWN | CSS:
         return
-    for target in targets(text, html=kind in HTML):
+    for target in style_targets(text) if kind in CSS else targets(text, html=kind in HTML):
         asset = Asset(target.meant, target.how)
         file = wanted(asset, Place(folder)) if cited(target.meant) is None else None
         if file is None:
@@ -171,6 +172,7 @@ def _assets(text: str, kind: str, folder: str | None) -> Iterator[Reference]:
             yield Reference(
                 target.start, target.end, "unsafe" if is_unsafe else "path", written, form, readings,
                 usual=file.usual or (readings[0].path if readings else None), embedded=target.how == "embedded",
+                linked=True,
             )  # fmt: skip
 
 

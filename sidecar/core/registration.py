@@ -5,7 +5,6 @@ Decides only (spec section 5): the answer is the entries that make it so.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
@@ -15,9 +14,7 @@ from sidecar.core.blocks import HOSTING_FIELDS
 from sidecar.core.entries import Entry, FileGone, FileSeen, Promise, SourceSet
 from sidecar.core.inventory import FileFact
 from sidecar.core.paths import FilePath, parse_physical
-from sidecar.core.sources import SourcesPool, is_citable, merge_row, plan_merge
-
-ROWS_AT_ONCE = 64
+from sidecar.core.sources import SourcesPool, is_citable, merge_row
 
 
 def register(
@@ -84,11 +81,8 @@ def numbering(
             after |= known.hosting(fact.sha256)
         if after != prior:
             entries.append(SourceSet(after))
-    for at in range(0, len(fresh), ROWS_AT_ONCE):
-        # All of these are new and each is another file, so that every slice goes on counting where the former ended.
-        planned = plan_merge(pool, fresh[at : at + ROWS_AT_ONCE], proposals=False, most=math.inf).changed
-        entries.extend(SourceSet({**row, "sid": row["sid"] + at}) for row in planned)
-        yield
+    # Every one is new, each is another file, and what we say of it is complete: there is nothing to merge.
+    entries.extend(SourceSet({"sid": sid, **row}) for sid, row in enumerate(fresh, pool.highest + 1))
     return entries
 
 

@@ -65,6 +65,11 @@ class SavedTurns:
         """The latest save of this turn, of `WHOLE` or of `SUMMARIES`."""
         return self._saved.get(turn_id)
 
+    @property
+    def latest_change(self) -> int:
+        """The latest change of the index that saved something of ours; 0 when nothing is saved."""
+        return max((saving.change for saving in self._saved.values()), default=0)
+
     def is_saved(self, turn_id: str) -> bool:
         """Whether all that became of this turn is saved."""
         return turn_id in self._saved and turn_id not in self.unsaved
@@ -72,9 +77,9 @@ class SavedTurns:
     def touch(self, turn_id: str, seq: int) -> None:
         self.unsaved[turn_id] = seq
 
-    def touch_in_order(self, stored: Sequence[Sequence[str]], seqs: Sequence[int]) -> None:
-        """The same for a run of blocks as the journal stores their heads, at a start."""
-        self.unsaved.update(zip([one[TURN] for one in stored], seqs, strict=True))
+    def touch_all(self, turns: Mapping[str, int]) -> None:
+        """The same for many turns, at a start."""
+        self.unsaved.update(turns)
 
     def note(self, seq: int, entry: Entry, heads: Sequence[Head]) -> None:
         """Take note of a durable entry that is no block."""
@@ -93,6 +98,8 @@ class SavedTurns:
                 self.unsaved.update(dict.fromkeys((heads[number][TURN] for number in numbers), seq))
             case SourceSet():
                 self.unsaved[WHOLE] = seq
+            case Remembered({"set_back": _}):
+                self._forget(seq)  # the index lost what it had taken
             case Remembered(facts) if not TOLD_FACTS.isdisjoint(facts):
                 self.unsaved[WHOLE] = seq
                 if "conversation" in facts:

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from sys import intern
+from typing import Any, cast
 
 from sidecar.core import limits
 from sidecar.core.artifacts import Artifact, Artifacts
-from sidecar.core.blocks import CALL, FLAGS, HIDDEN, PATH, SHOWN, TURN
+from sidecar.core.blocks import CALL, FLAGS, HIDDEN, PART, PATH, SHOWN, Head, Told
 from sidecar.core.changelog import Change, ChangeLog
 from sidecar.core.deciding import Deciding, path_of
 from sidecar.core.entries import (
@@ -50,7 +51,7 @@ class State(Deciding):
 
     def __init__(self) -> None:
         super().__init__()
-        self.artifacts = Artifacts()
+        self.artifacts = Artifacts(self.pool.by_path)
         self.log = ChangeLog()
         self.saved = SavedTurns()  # which of the turns are in the conversation store
         self.revision = 0
@@ -87,36 +88,52 @@ class State(Deciding):
         """Make a durable entry what readers see. Answers the number of a block."""
         number = None
         if isinstance(entry, BlockTold):
-            told = entry.told
-            number = self.apply_block(seq, (*told.head, told.part) if told.part else told.head, happened)
+            number = len(self.timeline)
+            self.apply_told((seq,), (entry.told,), happened)
         else:
             self._apply(seq, entry, happened)
             self.saved.note(seq, entry, self.timeline.heads)
         self.revision = seq
         return number
 
-    def apply_block(self, seq: int, stored: Sequence[Any], happened: Happened) -> int:
-        """The same for a block as the journal stores its head."""
-        number = self.timeline.add(seq, stored)
-        self.saved.touch(stored[TURN], seq)
-        self._know_turn(stored[TURN], happened)
-        if len(stored) > 7 and "at" in stored[7]:
-            self._join_told(seq, number, stored[7], happened)
-        elif stored[PATH].startswith("fi:") and (known := self.artifacts.get(stored[PATH])) is not None:
-            happened.artifacts[stored[PATH]] = known
-        happened.blocks.append(number)
-        return number
+    def apply_told(self, seqs: Sequence[int], run: Sequence[Told], happened: Happened) -> None:
+        """The same for a run of blocks."""
+        stored: list[Sequence[Any]] = [(*told.head, told.part) if told.part else told.head for told in run]
+        first = len(self.timeline)
+        self._know_turns(self.timeline.extend(seqs, stored), happened)
+        for number, one in enumerate(stored, first):
+            if len(one) > PART and "at" in one[PART]:
+                self._join_told(seqs[number - first], number, one[PART], happened)
+            elif one[PATH].startswith("fi:") and (known := self.artifacts.get(one[PATH])) is not None:
+                happened.artifacts[one[PATH]] = known
+        happened.blocks.extend(range(first, len(self.timeline)))
+        self.revision = seqs[-1]
 
     def apply_blocks(self, seqs: Sequence[int], stored: Sequence[Sequence[Any]], happened: Happened) -> None:
-        """The same for a run of blocks, at a start."""
+        """The same at a start, for a run of blocks as the journal stores their heads; nobody hears of them."""
         first = len(self.timeline)
-        self.timeline.extend(seqs, stored)
-        self.saved.touch_in_order(stored, seqs)
-        self._known_turns.update({one[TURN] for one in stored})
-        for at, one in enumerate(stored):
-            if len(one) > 7 and "at" in one[7]:
-                self._join_told(seqs[at], first + at, one[7], happened)
+        self._know_turns(self.timeline.extend(seqs, stored), happened)
+        for number, one in enumerate(stored, first):
+            if len(one) > PART and "at" in one[PART]:
+                self._note_told(seqs[number - first], number, one, happened)
         self.revision = seqs[-1]
+
+    def _know_turns(self, turns: Mapping[str, int], happened: Happened) -> None:
+        """These turns were told of, up to a revision each."""
+        self.saved.touch_all(turns)
+        happened.turns.update(turns.keys() - self._known_turns)
+        self._known_turns.update(turns)
+
+    def _note_told(self, seq: int, number: int, stored: Sequence[Any], happened: Happened) -> None:
+        """Join what a block told of an artifact, or leave it for when that is asked for."""
+        logical, call, part = intern(stored[PART]["at"]), self.timeline.heads.calls[number], stored[PART]
+        if not self.artifacts.note(logical, cast("Head", stored), part, number):
+            self._join_told(seq, number, part, happened)
+            return
+        if "content" in part and part["content"].get("holds") == "text":
+            self._show(logical, part["content"]["sha256"], stored[FLAGS])
+        self.uses.make(call, logical)
+        self.log.add(Change(seq, "artifact", logical))
 
     def _know_turn(self, turn_id: str, happened: Happened) -> None:
         if turn_id not in self._known_turns:

@@ -72,9 +72,7 @@ def _tenant_prefix(identity: Identity) -> str:
 def _name(path: FilePath, sha256: str) -> str:
     """The file's name behind a mark of what it is. Of a long name the end stays, where the extension is."""
     mark = hashlib.sha256(f"{path.physical}\0{sha256}".encode()).hexdigest()[:MARK_CHARS]
-    name = encoded(path.rel.rpartition("/")[2])
-    if len(name) > NAME_CHARS:
-        name = name[-NAME_CHARS:]
-        at = name.find("%")
-        name = name[at:] if 0 < at <= 2 else name  # no half percent code at its begin
-    return f"{mark}-{name}"
+    name = path.rel.rpartition("/")[2][-NAME_CHARS:]
+    while len(encoded(name)) > NAME_CHARS:
+        name = name[1:]  # whole characters, so that what is left is still an end of the name
+    return f"{mark}-{encoded(name)}"

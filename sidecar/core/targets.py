@@ -19,6 +19,7 @@ from sidecar.core.limits import REFERENCES_IN_TEXT
 
 MARKDOWN = frozenset({"text/markdown", "text/x-markdown"})
 HTML = frozenset({"text/html", "application/xhtml+xml"})
+CSS = frozenset({"text/css"})
 
 TARGETS = 4 * REFERENCES_IN_TEXT  # of one page: most are addresses of other hosts
 SPAN_CHARS = 1000  # what a code span may hold, and a description before its address
@@ -37,6 +38,20 @@ class Target(NamedTuple):
 def targets(text: str, *, html: bool) -> Iterator[Target]:
     """The addresses of a page in order, those of Markdown with the tags in it, at most `TARGETS`."""
     return islice(_read(text, _HTML if html else _MARKDOWN), TARGETS)
+
+
+def style_targets(text: str) -> Iterator[Target]:
+    """The addresses of a style sheet in order, in `url()` and behind `@import`, at most `TARGETS`.
+
+    One with an escape in it is overlooked.
+    """
+    found = (one for one in _STYLE.finditer(text) if one.lastgroup == "address")
+    for one in islice(found, TARGETS):
+        start, end = one.span("address")
+        if text[start] in "\"'":
+            start, end = start + 1, end - 1
+        if start < end and "\\" not in text[start:end]:
+            yield Target(start, end, text[start:end], "embedded")
 
 
 def _read(text: str, lexeme: re.Pattern[str]) -> Iterator[Target]:
@@ -138,3 +153,11 @@ _ATTRIBUTE = re.compile(
 _ADDRESS = re.compile(r"(?:\A|,)\s*([^\s,]+)")
 # What is in these is no markup.
 _ELEMENT_ENDS = {name: re.compile(rf"</{name}", re.IGNORECASE) for name in ("script", "style", "textarea", "title")}
+
+# Comments and texts first, so that nothing in them counts.
+_STYLE = re.compile(
+    r"""/\*(?:[^*]|\*(?!/))*+(?:\*/)?"""
+    r"""|(?:url\(\s*+|@import\s++)(?P<address>"[^"\n]*+"|'[^'\n]*+'|(?<=[(\s])[^"'()\s;]++)"""
+    r"""|"(?:[^"\\\n]|\\.)*+"?|'(?:[^'\\\n]|\\.)*+'?""",
+    re.IGNORECASE | re.DOTALL,
+)

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from sys import intern
 from typing import Any
 
-from sidecar.core.blocks import CALL, FLAGS, HIDDEN, MIME, PATH, SHOWN, SUMMARY, TS, TURN, TYPE, Head
+from sidecar.core.blocks import CALL, FLAGS, HIDDEN, MIME, PART, PATH, SHOWN, SUMMARY, TURN, TYPE
+from sidecar.core.heads import Heads
 
 Sees = Callable[[int], bool]
 """Whether the block of this number may be known."""
@@ -26,7 +27,7 @@ class Timeline:
     )  # fmt: skip
 
     def __init__(self) -> None:
-        self.heads: list[Head] = []
+        self.heads = Heads()
         self.seqs = array("q")
         self.tools: dict[str, str] = {}  # the call map: tool_call_id -> tool_id
         # Artifacts that a block at another path tells of: whoever may not see one of them does not see the block.
@@ -47,38 +48,56 @@ class Timeline:
         self.extend((seq,), (stored,))
         return len(self.heads) - 1
 
-    def extend(self, seqs: Iterable[int], stored: Iterable[Sequence[Any]]) -> None:
-        """Take in heads as the journal stores them. A start spends its time here, so it is one loop without calls."""
-        heads, by_path, tools, abouts = self.heads, self._by_path, self.tools, self.abouts
-        number = len(heads)
-        turn = ""  # no turn is called so
-        blocks = array("l")
-        for one in stored:
-            if one[TURN] != turn:
-                turn = intern(one[TURN])
-                blocks = self._by_turn.setdefault(turn, array("l"))
-            path, call = one[PATH], one[CALL]
-            heads.append((intern(one[TYPE]), turn, one[TS], intern(one[MIME]), path, call, one[FLAGS]))
-            blocks.append(number)
-            if path:
-                known = by_path.setdefault(path, number)
-                if known is not number and known != number:
-                    if isinstance(known, int):
-                        by_path[path] = array("l", (known, number))
-                    else:
-                        known.append(number)
-            part = one[7] if len(one) > 7 else None
-            if part and call and "tool" in part:
-                tools[call] = part["tool"]
-            elif one[TYPE] == SUMMARY and not one[FLAGS] & SHOWN:
-                self._summarise(number, part.get("cut") if part else None)
-            if part:
-                if "about" in part:
-                    abouts[number] = tuple(part["about"])
-                elif "at" in part and part["at"] != path:
-                    abouts[number] = (part["at"],)
-            number += 1
+    def extend(self, seqs: Sequence[int], stored: Sequence[Sequence[Any]]) -> dict[str, int]:
+        """Take in heads as the journal stores them; answers the turns of them, each with its last revision.
+
+        A start spends its time here, hence column by column.
+        """
+        first = number = len(self.heads)
+        columns = list(zip(*stored, strict=False))  # as far as all go: the last element is not in every one
         self.seqs.extend(seqs)
+        turns: dict[str, int] = {}
+        for turn, count in self.heads.extend(columns):
+            end = number + count
+            self._by_turn.setdefault(turn, array("I")).extend(range(number, end))
+            turns[turn] = self.seqs[end - 1]
+            number = end
+        for number, one in enumerate(stored, first):
+            if len(one) > PART:
+                self._note(number, one[PATH], one[PART])
+        self.tools.pop("", None)
+        know = self._by_path.setdefault
+        for number, path in enumerate(self.heads.paths[first:], first):
+            if know(path, number) != number:
+                self._tell_again(path, number)
+        self._by_path.pop("", None)
+        if SUMMARY in columns[TYPE]:
+            for number, one in enumerate(stored, first):
+                if one[TYPE] == SUMMARY and not one[FLAGS] & SHOWN:
+                    self._summarise(number, one[PART].get("cut") if len(one) > PART else None)
+        return turns
+
+    def _note(self, number: int, path: str, part: Mapping[str, Any]) -> None:
+        """What a block says of its call, or of artifacts at its own path or others."""
+        if "tool" in part:
+            self.tools[self.heads.calls[number]] = intern(part["tool"])
+        if "about" in part:
+            self.abouts[number] = tuple(part["about"])
+        elif "at" in part:
+            logical = intern(part["at"])  # one text, here and wherever the artifact is known
+            if logical == path:
+                self.heads.paths[number] = logical
+            else:
+                self.abouts[number] = (logical,)
+
+    def _tell_again(self, path: str, number: int) -> None:
+        known = self._by_path[path]
+        if isinstance(known, int):
+            self._by_path[path] = array("I", (known, number))
+            known = (known,)
+        else:
+            known.append(number)
+        self.heads.paths[number] = self.heads.paths[known[0]]  # one text for all of them
 
     def at(self, path: str) -> Sequence[int]:
         """The blocks at this canonical path, oldest first."""
@@ -108,9 +127,8 @@ class Timeline:
         for number in numbers:
             self.veils[number] = replacement
             self.veilings.append(number)
-            kind, turn, ts, mime, path, call, flags = self.heads[number]
-            flags = flags & ~HIDDEN if replacement is None else flags | HIDDEN
-            self.heads[number] = (kind, turn, ts, mime, path, call, flags)
+            flags = self.heads[number][FLAGS]
+            self.heads.mark(number, flags & ~HIDDEN if replacement is None else flags | HIDDEN)
 
     def since_revision(self, revision: int) -> Iterator[tuple[int, int]]:
         """`(revision, number)` of every block told after that revision."""

@@ -25,7 +25,7 @@ class Uses:
     def __init__(self) -> None:
         self.of: dict[str, dict[str, How]] = {}  # user -> what it used
         self.users: dict[str, dict[str, None]] = {}  # node -> who used it
-        self.made: dict[str, dict[str, None]] = {}  # call -> what it made
+        self.made: dict[str, tuple[str] | dict[str, None]] = {}  # call -> what it made; most made one thing
         self.cited: dict[int, dict[str, None]] = {}  # source number -> the artifacts that cite it
         self.told_in: dict[str, str] = {}  # a user that is no call -> the call it was told in
         self._staged: dict[str, dict[str, How]] = {}
@@ -72,8 +72,13 @@ class Uses:
 
     def make(self, call: str, node: str) -> None:
         """A call made this, as far as a call is known."""
-        if call:
-            self.made.setdefault(call, {})[node] = None
+        if not call:
+            return
+        known = self.made.setdefault(call, (node,))
+        if isinstance(known, dict):
+            known[node] = None
+        elif known[0] != node:
+            self.made[call] = {known[0]: None, node: None}
 
     def look(self, node: str, artifact: Artifact) -> None:
         """Take in which call made the newest version of an artifact, and what that cites."""

@@ -6,6 +6,7 @@ import asyncio
 import gc
 import getpass
 import logging
+import math
 import os
 import socket
 import time
@@ -60,6 +61,7 @@ from sidecar.stores.indexes import open_index
 from sidecar.stores.journal import Journal
 from sidecar.stores.location import StoreSettings
 from sidecar.stores.outdir import OutDir
+from sidecar.stores.whereabouts import whereabouts
 from sidecar.turns import Turns
 from sidecar.versions import Versions
 from sidecar.views import Views, read_foreign
@@ -107,6 +109,7 @@ class Assembly:
         self.bell = Bell(self.outdir.root, looker.stir)
         looker.on_folders = self.bell.set_folders
         looker.on_overlooked = self.bell.overlooked
+        workspace.listeners.append(lambda _: self.bell.attend(bool(workspace.open_calls)))
         self.views = Views(workspace, looker, self.outdir)
         self.hosting = hosting = Hosting(workspace, looker, self.outdir, blobs, store)
         self.keeper = Keeper(workspace, looker, blobs, hosting, keep_bytes=wanted.keep_bytes)
@@ -114,7 +117,13 @@ class Assembly:
         self._index_location = wanted.index_location or in_state
         index = open_index(self._index_location)
         self.archive = archive = Archive(workspace, hosting, index)
-        self.lease = lease = Lease(workspace, archive, label=_label(self.outdir.root), seconds=wanted.lease_seconds)
+        self.lease = lease = Lease(
+            workspace,
+            archive,
+            label=_label(self.outdir.root),
+            place=whereabouts(wanted.state_dir),
+            seconds=wanted.lease_seconds,
+        )
         self.resumer = Resumer(workspace, looker, archive, lease)
         self.feedback = feedback = Feedback(workspace, archive)
         accounting = Accounting(archive, hosting)
@@ -229,15 +238,18 @@ class Assembly:
         )  # fmt: skip
         return [*(one.run() for one in background), self._reconcile()]
 
-    async def close(self) -> None:
-        """Write the view once more, bring kept bytes to the disk, and take no more changes."""
+    async def close(self, *, until: float = math.inf) -> None:
+        """Write the view once more, bring kept bytes to the disk, and take no more changes.
+
+        `until`, by the monotonic clock, is when who waits for the end has waited long enough for the index.
+        """
         try:
             await self.views.refresh()
             await self.looker.off_loop(self.blobs.flush)
         except (OSError, Refusal) as fault:
             log.warning("not everything could be written at the end: %s", fault)
         self.resumer.close()
-        await self.lease.release()
+        await self.lease.release(within=max(_FAREWELL_LEAST, until - time.monotonic()))
         self.archive.close()
         self.workspace.closing = True
 
@@ -295,6 +307,7 @@ def _label(out_dir: str) -> str:
 
 _REST_SECONDS, _TURN_SECONDS, _POLL_SECONDS = 30.0, 2.0, 0.5
 _PLACES = 8  # indexes and stores of earlier days that are remembered
+_FAREWELL_LEAST = 0.5  # seconds for an index that answers, when the clients took all the time there was
 _COST_SHARE = 50  # a look may cost a fiftieth of the time
 
 _DEFAULT_IDENTITY = {"tenant": "default", "project": "default", "user_id": "local", "user_type": "registered"}

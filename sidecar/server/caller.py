@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Any, Protocol
@@ -34,6 +34,7 @@ class Client:
     farewells: list[Callable[[], None]] = field(default_factory=list[Callable[[], None]])
     channel: str = ""  # the name that the kernel has for the other end of its socket
     call: str = ""  # the call that the runtime bound it to
+    telling: asyncio.Future[None] | None = None  # blocks of an earlier request are still being looked through
 
 
 class Post(Protocol):
@@ -46,6 +47,23 @@ class Post(Protocol):
     def notify(self, method: str, params: bytes) -> bool:
         """Send it unless the client is far behind; the answer says which."""
         ...
+
+
+class Later:
+    """An answer that is known already and given once what it tells of is durable.
+
+    It does without a task, which would cost more than all the rest of a small change.
+    """
+
+    __slots__ = ("answer", "durable")
+
+    def __init__(self, durable: asyncio.Future[Any], answer: object) -> None:
+        self.durable = durable
+        self.answer = answer
+
+    def __await__(self) -> Generator[Any, None, object]:
+        yield from self.durable.__await__()
+        return self.answer
 
 
 class Caller:
@@ -67,7 +85,7 @@ class Caller:
         self.began = perf_counter()
         self.params: object = None
         self.token: str | int | None = None
-        self.task: asyncio.Task[None] | None = None
+        self.task: asyncio.Future[Any] | None = None
         self.started = False  # whether the task has taken its first step
         self.cancelled = False
         self._progress: Progress | None = None

@@ -80,7 +80,10 @@ class Connection(asyncio.Protocol):
             for body in bodies:
                 self._tap(self.client, "in", body)
         self._inbox.extend(bodies)
-        self._time_frame(begun_anew=bool(bodies))
+        if self._frames.midway:
+            self._time_frame(begun_anew=bool(bodies))
+        else:
+            self._deadline.end()
         if not self._work_is_near:
             self._work()
 
@@ -96,7 +99,9 @@ class Connection(asyncio.Protocol):
         self._outbox.choked = True
 
     def resume_writing(self) -> None:
-        self._outbox.choked = False
+        self._outbox.resume()
+        if self._outbox.choked:
+            return
         self._tell_of_dropped_events()
         self._work_soon()
 
@@ -136,6 +141,10 @@ class Connection(asyncio.Protocol):
         self._outbox.put(b"Content-Length: %d\r\n\r\n" % size, *chunks)
         if self._tap is not None:
             self._tap(self.client, "out", b"".join(chunks))
+
+    async def room(self) -> None:
+        """Wait until the client has read most of what it was sent."""
+        await self._outbox.room()
 
     def post(self, method: str, params: bytes) -> None:
         """Send a notification, whatever waits already."""
@@ -193,7 +202,7 @@ class Connection(asyncio.Protocol):
                 if not dispatch.take(body):
                     inbox.appendleft(body)
                     self._blocked = True
-                if perf_counter() > until:
+                if inbox and perf_counter() > until:
                     break
         except TooManyValues as many:
             self._fault = str(many)
@@ -210,6 +219,8 @@ class Connection(asyncio.Protocol):
         if self._transport is None or self._leaving:
             return
         waiting, stuck = bool(self._inbox), self._blocked or self._outbox.choked
+        if self._reading and not (waiting or stuck or self._fault or self._ended):
+            return  # as nearly always
         if waiting and not stuck:
             self._work_soon()
         elif self._fault and not waiting:
@@ -217,7 +228,7 @@ class Connection(asyncio.Protocol):
             return
         elif self._ended and not waiting and not self._dispatch.running:
             self._leaving = True
-            self._outbox.flush()
+            self._outbox.finish()
             self._transport.close()  # after what is queued was read, however long that takes
             return
         self._read(not waiting and not stuck and not self._fault and not self._ended)
@@ -274,7 +285,7 @@ class Connection(asyncio.Protocol):
         self._leaving = True
         self._inbox.clear()
         self._deadline.close()
-        self._outbox.flush()
+        self._outbox.finish()
         self._outbox.close()
         if self._transport is not None:
             self._linger = self._loop.call_later(self._bounds.linger_seconds, self._cut_off)

@@ -9,17 +9,20 @@ from __future__ import annotations
 import asyncio
 import ctypes
 import logging
+import math
 import os
 import re
 import signal
 import socket
 import sys
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from sidecar import __version__
 from sidecar.server import bridge, listening, retiring
+from sidecar.stores import kernel
 
 if TYPE_CHECKING:
     from sidecar.server.assembly import Assembly, Wanted
@@ -34,7 +37,7 @@ log = logging.getLogger("sidecar.daemon")
 OK, BAD_DATA, UNSUPPORTED, BROKEN = 0, 65, 69, 70
 OLDEST_KERNEL = (5, 6)
 DRAIN_SECONDS = 5.0
-SWITCH_SECONDS = 0.0005
+SWITCH_SECONDS = 0.0001
 RETIRE_STEP = 0.05
 ENDINGS = (signal.SIGTERM, signal.SIGINT)
 HEARD = (*ENDINGS, retiring.SIGNAL)
@@ -58,6 +61,7 @@ def run(wanted: Wanted, serving: Serving) -> int:
     if missing:
         return _say(UNSUPPORTED, missing)
     _hide_memory()
+    kernel.hold_little()
     # Until the loop can hear it, a signal to end waits; it would end us without taking the sockets away.
     signal.pthread_sigmask(signal.SIG_BLOCK, HEARD)
     folder = bridge.socket_folder(wanted.out_dir, serving.socket_dir)
@@ -102,6 +106,7 @@ class _Life:
         self._idle: asyncio.TimerHandle | None = None
         self._connections: set[Connection] = set()
         self._telling: Telling | None = None
+        self._drained_at = math.inf  # by the monotonic clock, once the end has begun
 
     async def live(self) -> int:
         """Open the journal and serve over it; answers the exit code."""
@@ -111,7 +116,7 @@ class _Life:
         from sidecar.stores.lease import ignore_lease_signal
 
         ignore_lease_signal()
-        # The journal's thread gives the interpreter away at each step of SQLite; a busy loop should hand it back soon.
+        # Whichever thread has the interpreter, another one that wants it should not wait long: the loop least of all.
         sys.setswitchinterval(SWITCH_SECONDS)
         loop = asyncio.get_running_loop()
         for number in ENDINGS:
@@ -167,7 +172,7 @@ class _Life:
             task.add_done_callback(self._task_ended)
         log.info("serving %s at revision %d, %d records", assembly.outdir.root, assembly.workspace.revision, records)
         await self._receive(service)
-        await assembly.close()
+        await assembly.close(until=self._drained_at)
         await self._stop(journal, running)
 
     async def _opened(self, assembly: Assembly) -> bool:
@@ -202,19 +207,19 @@ class _Life:
         from protocol.version import PROTOCOL_VERSION
         from sidecar.server.editor import features
         from sidecar.server.lsp import Editors
-        from sidecar.server.methods import handlers
+        from sidecar.server.methods import BULKY, ORDERED, handlers
         from sidecar.server.routes import routes
         from sidecar.server.service import Service
         from sidecar.server.telling import Telling
-        from sidecar.server.wire import encode
+        from sidecar.server.wire import encode_in_pieces
 
         assembly = self._assembly
         self._telling = Telling(assembly.workspace, assembly.services.reader)
-        table = routes(handlers(assembly.services), REQUESTS)
+        table = routes(handlers(assembly.services), REQUESTS, bulky=BULKY, ordered=ORDERED)
         methods = {role: [name for name, row in table.items() if role in row.asked_by] for role in bridge.ROLES}
         return Service(
             routes=table,
-            encode=encode,
+            encode=encode_in_pieces,
             hello=lambda caller: {
                 "protocol_version": PROTOCOL_VERSION,
                 **assembly.hello(caller, methods[caller.role]),
@@ -245,6 +250,7 @@ class _Life:
             ending.add_done_callback(lambda _: self._end(OK, "stdio ended"))
         self._note_clients()
         await self._over.wait()
+        self._drained_at = time.monotonic() + DRAIN_SECONDS
         reception.stop()
         if self._idle is not None:
             self._idle.cancel()

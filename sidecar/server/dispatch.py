@@ -8,7 +8,9 @@ be it a refusal, a cancellation, an accident or `SystemExit`, becomes its answer
 from __future__ import annotations
 
 import asyncio
+import inspect
 from collections.abc import Coroutine
+from functools import partial
 from types import CoroutineType
 from typing import Any, Protocol
 
@@ -17,10 +19,11 @@ import orjson
 from sidecar.core.errors import Refusal, ShuttingDown, TooLarge
 from sidecar.server import failures, greeting
 from sidecar.server.asking import Questions
-from sidecar.server.caller import Caller, Client
+from sidecar.server.caller import Caller, Client, Later
 from sidecar.server.failures import Failed, Failure, invalid_request, refused, unexpected
 from sidecar.server.lsp import EditorSession
 from sidecar.server.parsing import LARGE_BYTES, parse
+from sidecar.server.routes import Handler
 from sidecar.server.service import Service
 
 SPLICE_BYTES = 64 * 1024  # a result of this size is sent as it is, without a copy inside its answer
@@ -39,6 +42,10 @@ class Line(Protocol):
 
     def finished(self) -> None:
         """A task has ended, so there may be room for another."""
+        ...
+
+    async def room(self) -> None:
+        """Wait until the client has read most of what it was sent."""
         ...
 
     def leave(self) -> None:
@@ -62,6 +69,8 @@ class Dispatch:
         self._hurried = False
         self._bytes = 0
         self.running: dict[object, Caller] = {}
+        self._unstarted = 0  # tasks that have not taken their first step
+        self._making = asyncio.Semaphore(self._bounds.bulky_at_once)
 
     @property
     def full(self) -> bool:
@@ -117,19 +126,25 @@ class Dispatch:
         if self.full:
             return False
         caller = Caller(self._client, number, method, size=size, post=self._line)
+        bulky = False
         try:
             if self._lsp is None or self._over or self._retiring:
                 result = self._out_of_season(caller, message)
             elif (route := self._routes.get(method)) is not None:
                 caller.params = params = route.read(caller, message.get("params"))
-                result = route.handler(caller, params)
+                # What waits for its first step was asked before this.
+                is_next = not (route.ordered and self._unstarted)
+                result = route.handler(caller, params) if is_next else _begun_later(route.handler, caller, params)
+                bulky = route.bulky
             else:
                 result = self._standard(method, message)
         except BaseException as error:  # noqa: BLE001 - even SystemExit is only this request's end
             self._fail(caller, error)
         else:
             if type(result) is CoroutineType:
-                self._start(caller, result, key=number)
+                self._start(caller, result, key=number, bulky=bulky)
+            elif type(result) is Later:
+                self._wait(caller, result, key=number)
             else:
                 self._answer(caller, result)
         return True
@@ -194,13 +209,15 @@ class Dispatch:
         if self._lsp is not None:
             self._lsp.progress_cancelled(token)
 
-    def _start(self, caller: Caller, work: Coroutine[Any, Any, object], *, key: object) -> None:
+    def _start(self, caller: Caller, work: Coroutine[Any, Any, object], *, key: object, bulky: bool = False) -> None:
         self.running[key] = caller
         self._bytes += caller.size
-        caller.task = asyncio.get_running_loop().create_task(self._serve(caller, work, key))
+        self._unstarted += 1
+        caller.task = asyncio.get_running_loop().create_task(self._serve(caller, work, key, bulky=bulky))
 
-    async def _serve(self, caller: Caller, work: Coroutine[Any, Any, object], key: object) -> None:
+    async def _serve(self, caller: Caller, work: Coroutine[Any, Any, object], key: object, *, bulky: bool) -> None:
         caller.started = True
+        self._unstarted -= 1
         result: object = None
         problem: BaseException | None = None
         if caller.cancelled or self._hurried:
@@ -208,9 +225,39 @@ class Dispatch:
             problem = asyncio.CancelledError()
         else:
             try:
-                result = await work
+                result = await (self._in_turn(work) if bulky else work)
             except BaseException as error:  # noqa: BLE001 - the edge of the task: nothing may pass it
                 problem = error
+        self._end(caller, key, result, problem)
+
+    async def _in_turn(self, work: Coroutine[Any, Any, object]) -> object:
+        """Make a long answer while few others are made for this client, and give it once those before it were read.
+
+        So a client that asks for much at once gets all of it without being cut off, and stands before nobody else where
+        contents are read.
+        """
+        try:
+            async with self._making:
+                await self._line.room()
+                result = await work
+                await self._line.room()
+                return result
+        finally:
+            work.close()
+
+    def _wait(self, caller: Caller, later: Later, *, key: object) -> None:
+        """Answer once it is durable. Until then it can be cancelled like a task; the change itself cannot."""
+        self.running[key] = caller
+        self._bytes += caller.size
+        caller.task, caller.started = later.durable, True
+        later.durable.add_done_callback(partial(self._is_durable, caller, key, later.answer))
+
+    def _is_durable(self, caller: Caller, key: object, answer: object, durable: asyncio.Future[Any]) -> None:
+        problem = asyncio.CancelledError() if durable.cancelled() else durable.exception()
+        self._end(caller, key, answer, problem)
+
+    def _end(self, caller: Caller, key: object, result: object, problem: BaseException | None) -> None:
+        """What was under way has ended."""
         del self.running[key]
         self._bytes -= caller.size
         if caller.cancelled:
@@ -228,14 +275,17 @@ class Dispatch:
             return
         try:
             encoded = result if type(result) is bytes else self._service.encode(result, self._client.role)
-            if len(encoded) > self._bounds.message_bytes:
+            size = len(encoded) if type(encoded) is bytes else sum(map(len, encoded))
+            if size > self._bounds.message_bytes:
                 raise TooLarge(caller.method, f"ask for less at once; an answer has {self._bounds.message_bytes} bytes")
             caller.finish()
         except BaseException as error:  # noqa: BLE001 - a result that cannot be sent is a failure of its request
             self._fail(caller, error)
             return
         head = b'{"jsonrpc":"2.0","id":%b,"result":' % _number(caller.request)
-        if len(encoded) < SPLICE_BYTES:
+        if type(encoded) is list:
+            self._line.send(head, *encoded, b"}")
+        elif size < SPLICE_BYTES:
             self._line.send(b"%b%b}" % (head, encoded))
         else:
             self._line.send(head, encoded, b"}")
@@ -256,6 +306,11 @@ class Dispatch:
 
     def _refuse(self, number: str | int | None, failure: Failure) -> None:
         self._line.send(orjson.dumps({"jsonrpc": "2.0", "id": number, "error": failure.error()}))
+
+
+async def _begun_later(handler: Handler, caller: Caller, params: object) -> object:
+    answer = handler(caller, params)
+    return await answer if inspect.isawaitable(answer) else answer
 
 
 def _is_answer(message: dict[str, Any]) -> bool:

@@ -1,7 +1,7 @@
 """What a request is answered with when it has no result: numbers, kinds and data, in both directions.
 
 A refusal says what it is about and what would work. Anything unexpected says an incident number and nothing else; the
-traceback goes to the log. Nothing here ever repeats what was sent.
+traceback goes to the log. Nothing here ever repeats a value that was sent.
 """
 
 from __future__ import annotations
@@ -25,8 +25,10 @@ from protocol.errors import (
     REFUSALS,
 )
 from sidecar.core.errors import Refusal, Stale
+from sidecar.wording import problems
 
 FAULTS_TOLD = 10
+NAME_TOLD = 100  # characters of a method that is not known
 FAULTS_LISTED = 1000  # beyond it, making the list would take longer than the request deserves
 
 incidents = logging.getLogger("sidecar.incident")
@@ -60,12 +62,16 @@ class Failed(Exception):  # noqa: N818 - carries an answer to the place where an
 PARSE = Failure(PARSE_ERROR, "the body is no JSON", outcome="parse_error")
 CANCELLED_BY_CLIENT = Failure(CANCELLED, "the request was cancelled", outcome="cancelled")
 TOO_EARLY = Failure(NOT_INITIALIZED, "`initialize` comes first", outcome="not_initialized")
-UNKNOWN_METHOD = Failure(METHOD_NOT_FOUND, "there is no such method", outcome="method_not_found")
 
 
 def invalid_request(sentence: str) -> Failure:
     """The message is no JSON-RPC 2.0 request, or comes at the wrong time."""
     return Failure(INVALID_REQUEST, sentence, outcome="invalid_request")
+
+
+def unknown_method(method: str) -> Failure:
+    """There is none of this name, of ours or of LSP. The name is all of a message that is ever repeated."""
+    return Failure(METHOD_NOT_FOUND, f"there is no method `{method[:NAME_TOLD]}`", outcome="method_not_found")
 
 
 def refused(refusal: Refusal) -> Failure:
@@ -105,8 +111,8 @@ def wrong_fields(error: ValidationError, *, below: str = "") -> Failure:
     """What pydantic found, each fault at its place under `below`, without the values that were sent."""
     if error.error_count() > FAULTS_LISTED:
         return wrong_params([(below, f"more than {FAULTS_LISTED} faults")])
-    faults = error.errors(include_url=False, include_context=False, include_input=False)[:FAULTS_TOLD]
-    return wrong_params((_place(below, fault["loc"]), _problem(fault["type"], fault["msg"])) for fault in faults)
+    found = problems(error.errors(include_url=False, include_input=False)[:FAULTS_TOLD])
+    return wrong_params((".".join(filter(None, (below, where))), problem) for where, problem in found.items())
 
 
 def unexpected(error: BaseException, *, client: int, method: str) -> Failure:
@@ -122,16 +128,6 @@ def unexpected(error: BaseException, *, client: int, method: str) -> Failure:
 def _sendable(text: str) -> str:
     # A name on disk that is not UTF-8 comes with lone surrogates, which no JSON can hold.
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
-
-
-def _place(below: str, steps: tuple[int | str, ...]) -> str:
-    # A step may be a key that the client made up, so its length is not ours to trust.
-    return ".".join(str(step)[:64] for step in (below, *steps) if step != "")
-
-
-def _problem(kind: str, message: str) -> str:
-    # pydantic quotes the tag it was given; every other sentence of it, and of our own validators, quotes no value.
-    return "Input has an unknown tag" if kind == "union_tag_invalid" else message
 
 
 _REFUSALS: dict[str, type[Refusal]] = {cls.kind: cls for cls in Refusal.__subclasses__() if cls is not Stale}

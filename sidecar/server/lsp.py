@@ -16,7 +16,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol, cast
-from urllib.parse import unquote
+from urllib.parse import unquote, urlsplit
 
 import cattrs
 import orjson
@@ -26,11 +26,12 @@ from pygls.lsp.server import LanguageServer
 from pygls.protocol import LanguageServerProtocol
 from pygls.workspace import TextDocument
 
+from sidecar.core.blocks import LEVELS, is_shallow
 from sidecar.core.limits import MIB
 from sidecar.core.positions import Change, Encoding, Lines, changed
 from sidecar.server.asking import Questions
 from sidecar.server.caller import Client
-from sidecar.server.failures import UNKNOWN_METHOD, Failed, Failure, wrong_params
+from sidecar.server.failures import Failed, Failure, unknown_method, wrong_params
 
 NAME = "artifact-sidecar"
 DOCUMENT_CHARS = 64 * MIB  # of all documents that one client has open
@@ -223,7 +224,9 @@ class EditorSession:
         method = message["method"]
         handler = self._handler(method)
         if handler is None or not _is_request(method):
-            raise Failed(UNKNOWN_METHOD)
+            raise Failed(unknown_method(method))
+        if not is_shallow(message.get("params")):  # much of it may come back in the answer, which could not be written
+            raise Failed(wrong_params([("", f"JSON may nest {LEVELS} levels deep")]))
         return self._answer(handler, self._structured(method, message))
 
     def notify(self, message: Mapping[str, Any]) -> Coroutine[Any, Any, bytes] | None:
@@ -290,16 +293,20 @@ class EditorSession:
     def _is_kept(self, method: str, params: Any) -> bool:
         """Weigh a document before any feature hears of it. What takes its client over a limit is forgotten.
 
-        Changes to it fail from then on, and are logged.
+        Changes to it mean nothing from then on, and a line in the log says so.
         """
         if method == types.TEXT_DOCUMENT_DID_CLOSE:
             self._unload(params.text_document.uri)
         elif method == types.TEXT_DOCUMENT_DID_OPEN:
+            if not _is_uri(params.text_document.uri):
+                log.warning("client=%d opened a document at no URI; it is not kept", self._editor.client.id)
+                return False
             return self._load(params.text_document.uri, params.text_document.text)
         elif method == types.TEXT_DOCUMENT_DID_CHANGE and params.content_changes:
             document = self._editor.document(params.text_document.uri)
             if document is None:
-                return True  # the library says what is wrong with that
+                log.warning("client=%d changed a document that is not open", self._editor.client.id)
+                return False
             text = document.change(params.content_changes)
             if not self._load(params.text_document.uri, text):
                 return False
@@ -322,6 +329,15 @@ class EditorSession:
 
     def _unload(self, uri: str) -> None:
         self._weight -= self._weights.pop(unquote(uri), 0)
+
+
+def _is_uri(text: str) -> bool:
+    """Whether the library can take it apart; it raises what the parser below it raises."""
+    try:
+        urlsplit(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _open_text(

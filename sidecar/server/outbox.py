@@ -1,16 +1,18 @@
 """What one client has not been sent yet, and what happens when it does not read.
 
-Answers of one batch leave in one write. Above `soft` bytes queued the connection takes no more requests of that client
-and events to it are dropped; above `hard` it is cut off. So a client that stops reading costs bounded memory, and no
-other client's time.
+Answers of one batch leave in one write, and a long one in parts, as fast as the client reads. Above `soft` bytes queued
+the connection takes no more requests of that client and events to it are dropped; above `hard` it is cut off. So a
+client that stops reading costs bounded memory, and no other client's time.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 
 LARGE_BYTES = 64 * 1024  # a body of this size is handed over by itself, which saves a copy of it
 FLUSH_BYTES = 256 * 1024  # a batch that has grown to this size does not wait for its end
+PART_BYTES = 256 * 1024  # of a longer body so much is handed over at once
 
 
 class Outbox:
@@ -21,10 +23,11 @@ class Outbox:
         self._soft = soft
         self._hard = hard
         self._transport: asyncio.Transport | None = None
-        self._chunks: list[bytes] = []
+        self._chunks: deque[bytes | memoryview] = deque()
         self._bytes = 0
         self._flush_is_near = False
         self.choked = False  # above `soft`, until the client has read most of it
+        self._resumed = asyncio.Event()
         self.dropped = 0  # events left out since the client was last told of it
 
     @property
@@ -58,6 +61,8 @@ class Outbox:
         self._chunks += chunks
         for chunk in chunks:
             self._bytes += len(chunk)
+        if self.choked:
+            return  # it leaves when the client has read
         if self._bytes > FLUSH_BYTES:
             self._write()
         elif not self._flush_is_near:
@@ -72,30 +77,51 @@ class Outbox:
         self.put(*chunks)
         return True
 
+    async def room(self) -> None:
+        """Wait until the client has read most of what it was sent."""
+        while self.choked:
+            await self._resumed.wait()
+
     def flush(self) -> None:
-        """Hand everything to the transport."""
+        """Hand over as much as the client has room for."""
         self._flush_is_near = False
-        if self._chunks:
+        if self._chunks and not self.choked:
             self._write()
 
-    def _write(self) -> None:
-        chunks, size = self._chunks, self._bytes
-        self._chunks, self._bytes = [], 0
-        if self._transport is None:
-            return
-        if size < LARGE_BYTES:
-            self._transport.write(b"".join(chunks))
-            return
-        small: list[bytes] = []
-        for chunk in chunks:
-            if len(chunk) < LARGE_BYTES:
-                small.append(chunk)
-                continue
-            self._send(small)
-            small = []
-            self._transport.write(memoryview(chunk))
-        self._send(small)
+    def resume(self) -> None:
+        """The client has read most of what was handed over."""
+        self.choked = False
+        self._write()
+        self._resumed.set()
+        self._resumed.clear()
 
-    def _send(self, chunks: list[bytes]) -> None:
-        if chunks and self._transport is not None:
-            self._transport.write(b"".join(chunks))
+    def finish(self) -> None:
+        """Hand over everything: nothing more will be put."""
+        self._flush_is_near = False
+        while self._chunks and self._transport is not None:
+            self._transport.write(self._next())
+
+    def _write(self) -> None:
+        while self._chunks and not self.choked and self._transport is not None:
+            self._transport.write(self._next())
+
+    def _next(self) -> bytes | memoryview:
+        """What goes at once: short chunks together, a long one by itself, of a very long one a part."""
+        chunks = self._chunks
+        if self._bytes < LARGE_BYTES:
+            together = b"".join(chunks)
+            chunks.clear()
+            self._bytes = 0
+            return together
+        first = chunks.popleft()
+        if len(first) < LARGE_BYTES:
+            small = [first]
+            while chunks and len(chunks[0]) < LARGE_BYTES:
+                small.append(chunks.popleft())
+            first = b"".join(small)
+        elif len(first) > PART_BYTES:
+            view = memoryview(first)
+            chunks.appendleft(view[PART_BYTES:])
+            first = view[:PART_BYTES]
+        self._bytes -= len(first)
+        return first

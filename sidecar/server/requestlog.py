@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from functools import lru_cache
 
 from sidecar.server.caller import Caller
 
@@ -33,11 +34,10 @@ class RequestLog:
         """Take down what the line of a request that has just been answered will say."""
         if not requests.isEnabledFor(logging.INFO):
             return
-        ms = (time.perf_counter() - caller.began) * 1000
+        seconds = time.perf_counter() - caller.began
         subject = (about or _subject(caller))[:WORD_CHARS]
-        self._lines.append(
-            (time.time(), caller.client.id, caller.role, caller.method[:WORD_CHARS], subject, ms, outcome)
-        )
+        method = caller.method[:WORD_CHARS]
+        self._lines.append((time.time(), caller.client.id, caller.role, method, subject, seconds, outcome))
         if len(self._lines) >= GATHER_LINES:
             self.flush()
         elif self._timer is None:
@@ -53,19 +53,17 @@ class RequestLog:
             self._lines.clear()
 
     def _line(self, said: tuple[float, int, str, str, str, float, str]) -> str:
-        at, client, role, method, about, ms, outcome = said
-        return (
-            f"{self._time(at)} client={client} role={role} method={word(method)} "
-            f"about={word(about)} ms={ms:.2f} outcome={outcome}"
-        )
-
-    def _time(self, now: float) -> str:
-        second = int(now)
+        at, client, role, method, about, seconds, outcome = said
+        second = int(at)
         if second != self._second:  # printing a date is slow, and most lines share their second
             self._second, self._stamp = second, time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(second))
-        return f"{self._stamp}.{int((now - second) * 1000):03d}Z"
+        return (
+            f"{self._stamp}.{int((at - second) * 1000):03d}Z client={client} role={role} method={word(method)} "
+            f"about={word(about)} ms={seconds * 1000:.2f} outcome={outcome}"
+        )
 
 
+@lru_cache(maxsize=1024)
 def word(text: str) -> str:
     """The text as one word of a log line: bounded, without spaces and line breaks that would make two of it."""
     text = text[:WORD_CHARS]

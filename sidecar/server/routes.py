@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -37,6 +37,8 @@ class Route:
     handler: Handler
     validate: Callable[[object], Any]
     asked_by: frozenset[str]
+    bulky: bool = False  # answers with contents, which may be long
+    ordered: bool = False  # what a client asks it for one after the other happens in that order
 
     def read(self, caller: Caller, raw: object) -> Any:
         """The params as the handler wants them; the progress token goes to the caller. Raises Failed."""
@@ -55,11 +57,24 @@ class Route:
             raise Failed(wrong_fields(error)) from None
 
 
-def routes(handlers: Mapping[str, Handler], requests: Mapping[str, Request]) -> dict[str, Route]:
+def routes(
+    handlers: Mapping[str, Handler],
+    requests: Mapping[str, Request],
+    *,
+    bulky: Set[str] = frozenset(),
+    ordered: Set[str] = frozenset(),
+) -> dict[str, Route]:
     """Join the table of handlers with the protocol's. Raises ValueError when one has a method the other has not."""
     if odd := handlers.keys() ^ requests.keys():
         raise ValueError(f"declared and not handled, or handled and not declared: {', '.join(sorted(odd))}")
     return {
-        method: Route(method, handlers[method], request.params.__pydantic_validator__.validate_python, request.asked_by)
+        method: Route(
+            method,
+            handlers[method],
+            request.params.__pydantic_validator__.validate_python,
+            request.asked_by,
+            bulky=method in bulky,
+            ordered=method in ordered,
+        )
         for method, request in requests.items()
     }

@@ -26,6 +26,7 @@ class Bounds:
     message_values: int = limits.MESSAGE_VALUES
     in_flight: int = limits.REQUESTS_IN_FLIGHT
     bytes_in_flight: int = limits.BYTES_IN_FLIGHT
+    bulky_at_once: int = limits.BULKY_AT_ONCE
     soft_bytes: int = limits.OUT_SOFT_BYTES
     hard_bytes: int = limits.OUT_HARD_BYTES
     frame_seconds: float = limits.FRAME_SECONDS
@@ -53,12 +54,12 @@ def nobody(guest: Guest) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Service:
-    """Made once by the daemon. `encode` gives a result's JSON, cut to a role; `hello` gives what `initialize` answers
-    under `capabilities.experimental.artifact_sidecar`; `revision` is the latest durable change.
+    """Made once by the daemon. `encode` gives a result's JSON, in pieces perhaps, cut to a role; `hello` gives what
+    `initialize` answers under `capabilities.experimental.artifact_sidecar`; `revision` is the latest durable change.
     """
 
     routes: Mapping[str, Route]
-    encode: Callable[[object, str], bytes]
+    encode: Callable[[object, str], bytes | list[bytes]]
     hello: Callable[[Caller], Mapping[str, Any]]
     revision: Callable[[], int]
     editors: Editors

@@ -14,10 +14,10 @@ import hashlib
 import io
 import os
 import re
-import secrets
 import threading
 from collections.abc import Iterator
 from contextlib import suppress
+from itertools import count
 
 from sidecar.core import limits
 from sidecar.core.errors import NotFound
@@ -37,6 +37,7 @@ class Blobs:
     def __init__(self, state_dir: str, *, free_disk_share: float = limits.FREE_DISK_SHARE) -> None:
         self.folder = os.path.join(state_dir, "kept")
         self._unfinished = os.path.join(self.folder, "new")
+        self._numbers = count()  # names for what is being written: nobody else writes there
         os.makedirs(self._unfinished, mode=0o700, exist_ok=True)
         for leftover in os.listdir(self._unfinished):
             os.unlink(os.path.join(self._unfinished, leftover))
@@ -49,7 +50,7 @@ class Blobs:
 
     def writer(self) -> Writer:
         """A writer for bytes to keep. With too little free disk it only hashes."""
-        writer = Writer(self, self._unfinished, self._reflinks)
+        writer = Writer(self, self._reflinks)
         if not self._has_room():
             writer.discard()
         return writer
@@ -125,7 +126,9 @@ class Blobs:
         What was there before us is hashed once. A power cut may have left a file of the right size with other bytes,
         and whoever took it for the blob would leave the only good copy to the next program that writes over it.
         """
-        if _size(self._place(sha256)) != size:
+        place = self._place(sha256)
+        # Mostly nothing is there, and Python takes its time to raise what a stat says to that.
+        if not os.access(place, os.F_OK) or _size(place) != size:
             return False
         if sha256 not in self._sound:
             try:
@@ -139,7 +142,7 @@ class Blobs:
         """Move finished bytes to their name. What stands there is the same, or damaged, and gives way."""
         place = self._place(sha256)
         with self._lock:
-            standing = _size(place) or 0
+            standing = _size(place) or 0 if os.access(place, os.F_OK) else 0
             try:
                 os.rename(unfinished, place)
             except FileNotFoundError:
@@ -150,12 +153,16 @@ class Blobs:
             if self._total is not None:
                 self._total += size - standing
 
+    def unfinished(self) -> str:
+        """A name that nobody has, for bytes that are to be adopted."""
+        return f"{self._unfinished}/{next(self._numbers)}"
+
     def _path(self, sha256: str) -> str | None:
         """Where this blob would be, or None for a text that is no sha256 and must come near no path."""
         return self._place(sha256) if _SHA256.fullmatch(sha256) is not None else None
 
     def _place(self, sha256: str) -> str:
-        return os.path.join(self.folder, sha256[:2], sha256[2:])
+        return f"{self.folder}/{sha256[:2]}/{sha256[2:]}"
 
     def _on_disk(self) -> Iterator[tuple[str, int]]:
         for shard in os.listdir(self.folder):
@@ -174,10 +181,9 @@ class Blobs:
 class Writer:
     """The `BlobWriter` port. `kept` is true once `keep` has put the bytes aside, and stays false without room."""
 
-    def __init__(self, blobs: Blobs, folder: str, reflinks: Reflinks) -> None:
+    def __init__(self, blobs: Blobs, reflinks: Reflinks) -> None:
         self.kept = False
         self._blobs = blobs
-        self._folder = folder
         self._reflinks = reflinks
         self._hash = hashlib.sha256()
         self._size = 0
@@ -255,7 +261,7 @@ class Writer:
     def _begin(self) -> None:
         if self._fd >= 0:
             return
-        path = os.path.join(self._folder, secrets.token_hex(16))
+        path = self._blobs.unfinished()
         self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
         self._path = path
 

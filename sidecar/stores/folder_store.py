@@ -26,6 +26,7 @@ from urllib.parse import quote, unquote
 
 from sidecar.core.errors import Fault, NotFound, StoreUnavailable
 from sidecar.ports import Abilities, Stored
+from sidecar.stores import kernel
 from sidecar.stores.durable import make_folder
 from sidecar.stores.folder_tree import Obstructed, make_folders, open_file, remove, walk
 from sidecar.stores.keys import KEY_BYTES, SEGMENT_BYTES, KeyTaken, check_key, is_key
@@ -142,11 +143,16 @@ class FolderStore:
         return found
 
     def delete(self, keys: Sequence[str]) -> None:
-        """Folders that are empty afterwards go as well: their names say whose files they held."""
+        """Folders that are empty afterwards go as well: their names say whose files they held.
+
+        What is gone stays gone when the power fails: somebody may have been told that it was forgotten.
+        """
         paths = [check_key(key).encode() for key in keys]
         with self._root(keys[0] if keys else "") as root:
             for path in paths:
                 remove(root, path)
+            if paths:
+                kernel.syncfs(root)
 
     def presign(self, key: str, *, seconds: int, filename: str, mime: str) -> str | None:  # noqa: ARG002
         check_key(key)
@@ -265,9 +271,10 @@ def _sweep(root: int) -> None:
     with os.scandir(root) as listing:
         for entry in listing:
             if entry.name.startswith(UNFINISHED) and len(entry.name) > SEGMENT_BYTES:
-                status = entry.stat(follow_symlinks=False)
-                if stat.S_ISREG(status.st_mode) and status.st_mtime < oldest:
-                    os.unlink(entry.name, dir_fd=root)
+                with suppress(FileNotFoundError):  # it was finished meanwhile
+                    status = entry.stat(follow_symlinks=False)
+                    if stat.S_ISREG(status.st_mode) and status.st_mtime < oldest:
+                        os.unlink(entry.name, dir_fd=root)
 
 
 @contextmanager

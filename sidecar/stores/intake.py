@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import os
 import time
+from collections.abc import Callable, Iterable, Iterator
 from typing import Protocol
 
 from sidecar.core import limits
@@ -18,7 +19,7 @@ from sidecar.core.inventory import FileFact, StatKey
 from sidecar.core.mime import HEAD_BYTES, mime_of
 from sidecar.ports import Blobs, Intake
 from sidecar.stores.lease import Settling, writers
-from sidecar.stores.opens import Beneath, held, key_of
+from sidecar.stores.opens import Beneath, key_of
 
 CHUNK = 1024 * 1024
 
@@ -42,8 +43,17 @@ class Reader:
 
     def take_in(self, path: str, blobs: Blobs | None) -> Intake:
         """See `ports.OutDir.take_in`. An error of the disk answers busy: it is worth asking again."""
+        return self._take_in(self._beneath.file, path, blobs)
+
+    def take_in_all(self, paths: Iterable[str], blobs: Blobs | None) -> Iterator[Intake]:
+        """The same for one file after the other, when it is asked for; best those of one folder in a row."""
+        with self._beneath.by_folder() as file:
+            for path in paths:
+                yield self._take_in(file, path, blobs)
+
+    def _take_in(self, file: Callable[[str], int], path: str, blobs: Blobs | None) -> Intake:
         try:
-            fd = self._beneath.file(path)
+            fd = file(path)
         except NotFound:
             self._settling.forget(path)
             return GONE
@@ -51,11 +61,12 @@ class Reader:
             return UNSAFE
         except OSError:
             return BUSY
-        with held(fd):
-            try:
-                return self._read_complete(fd, path, blobs)
-            except OSError:
-                return BUSY
+        try:
+            return self._read_complete(fd, path, blobs)
+        except OSError:
+            return BUSY
+        finally:
+            os.close(fd)
 
     def _read_complete(self, fd: int, path: str, blobs: Blobs | None) -> Intake:
         key = key_of(os.fstat(fd))
@@ -136,4 +147,6 @@ def _pour(fd: int, size: int, sink: _Sink) -> bytes | None:
         head = head or chunk[:HEAD_BYTES]
         read += len(chunk)
         sink.write(chunk)
+        if read == size < CHUNK:
+            break  # it was asked for more and gave no more; a state that grew since has another key
     return head if read == size else None

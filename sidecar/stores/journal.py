@@ -11,17 +11,22 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 from sidecar.core.errors import JournalUnavailable
 from sidecar.core.limits import COMMIT_BYTES, COMMIT_GROUPS
-from sidecar.ports import Record
+from sidecar.ports import Joined, Record
 from sidecar.stores.durable import make_folder
-from sidecar.stores.journal_file import SCHEMA, JournalDamaged, NoRoom, Row, Schema, seal, take_lock
+from sidecar.stores.journal_chapters import Chapter, Row, join
+from sidecar.stores.journal_file import SCHEMA, JournalDamaged, JournalFile, NoRoom, Schema, sealed, take_lock
 from sidecar.stores.journal_repair import Damage, open_sound, rescue
+from sidecar.stores.kernel import trim
 
 _log = logging.getLogger(__name__)
+
+_PARTS_AHEAD = 4
 
 Done = Callable[[Exception | None], None]
 DoneReading = Callable[[list[bytes] | None, Exception | None], None]
@@ -106,23 +111,24 @@ class Journal:
 
     # Reading
 
-    def load(self) -> Iterator[Record]:
-        """Every record in order of `seq`, each checked; as plain tuples in the order of `Record`, which is faster.
+    def load(self, *, joined: str = "") -> Iterator[Record | Joined]:
+        """Every record in order of `seq`, each checked; those of the kind `joined` as runs of joined heads.
 
         Damage met on the way is put aside (see `damage`) and the intact records go on. Exhaust it before any append.
         """
         last = 0
         try:
-            self._file.check()
-            for rows in self._file.scan(after=last):
-                yield from _records(rows)
-                last = rows[-1][0]
+            for part in _ahead(_checked(self._file)):
+                yield from _records(part, joined)
+                last = part[-1][0] if isinstance(part, list) else part.last
         except JournalDamaged as damaged:
             with self._turn:
                 self._file.close()
                 self._file, self.damage = rescue(self._folder, str(damaged), schema=self._schema)
-            for rows in self._file.scan(after=last):
-                yield from _records(rows)
+            for part in self._file.read(after=last):
+                yield from _records(part, joined)
+        self._file.forget_pages()
+        trim()
 
     def bodies(self, seqs: Sequence[int]) -> list[bytes]:
         """The bodies of these records, in this order. Waits at most for the commit under way.
@@ -244,11 +250,7 @@ class Journal:
         if self.failed:
             self._refuse(batch, JournalUnavailable("journal", "an earlier write failed; the daemon is ending"))
             return
-        rows = [
-            Row(seq, kind, head, body, seal(seq, kind, head, body))
-            for group in batch
-            for seq, kind, head, body in group.records
-        ]
+        rows = sealed(record for group in batch for record in group.records)
         try:
             with self._turn:
                 self._file.write(rows)
@@ -283,8 +285,29 @@ class Journal:
             on_fatal(failure)
 
 
-def _records(rows: list[Row]) -> Iterable[Record]:
-    return cast("Iterable[Record]", [row[:4] for row in rows])
+def _checked(file: JournalFile) -> Iterator[Chapter | list[Row]]:
+    """All that the file holds. Its structure is looked at beside it where that can be, else afterwards."""
+    if not file.is_folded():
+        yield from file.read()
+        file.check()
+        return
+    with ThreadPoolExecutor(1, "journal-check") as checker:
+        check = checker.submit(file.check, beside=True)
+        yield from file.read()
+        check.result()
+
+
+def _ahead(parts: Iterator[Chapter | list[Row]]) -> Iterator[Chapter | list[Row]]:
+    """The same, read in a thread of its own while earlier ones are used: SQLite does not need the interpreter."""
+    with ThreadPoolExecutor(1, "journal-reader") as reader:
+        coming = deque(reader.submit(next, parts, None) for _ in range(_PARTS_AHEAD))
+        while (part := coming.popleft().result()) is not None:
+            coming.append(reader.submit(next, parts, None))
+            yield part
+
+
+def _records(part: Chapter | list[Row], kind: str) -> Iterator[Record | Joined]:
+    return part.joined(kind) if isinstance(part, Chapter) else join([Record(*row[:4]) for row in part], kind)
 
 
 def _tell(groups: Iterable[_Group], failure: Exception | None) -> None:

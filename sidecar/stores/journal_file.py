@@ -2,7 +2,7 @@
 
 One SQLite connection in WAL mode that nobody shares. `synchronous=FULL` makes COMMIT mean "on the disk"; the exclusive
 lock mode does without a shared-memory file. SQLite's own checks find a broken structure but no flipped bit inside a
-row, so every row carries a hash of all it says (spec section 10).
+row, so every row carries a hash of all it says (spec section 10), and every chapter of rows one of all of theirs.
 
 A `flock` on a file beside it decides who owns the journal: SQLite's POSIX locks are dropped as soon as the owner opens
 and closes the database once more in any way, and a process id proves nothing.
@@ -14,23 +14,34 @@ import fcntl
 import os
 import sqlite3
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, nullcontext
 from dataclasses import dataclass
-from itertools import count
-from typing import NamedTuple
+from itertools import chain, count
+from typing import cast
+from urllib.parse import quote
 
 from xxhash import xxh3_64_intdigest as xxh3
 
 from sidecar.core.errors import JournalUnavailable
+from sidecar.ports import Record
+from sidecar.stores import journal_chapters as chapters
 from sidecar.stores.durable import sync_folder
+from sidecar.stores.journal_chapters import Chapter, OpenChapter, Row, Sealed
 
 DATABASE = "journal.db"
 LOCK = "journal.lock"
+PAGE = 4096
 
 _ROWS_PER_INSERT = 64
 _ROWS_PER_FETCH = 512
+_LAST = 2**63 - 1
 _READ_SIZES = (1, 4, 16, 64, 256)
-_NO_DATABASE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+# What SQLite says of a damaged file quotes it, and what it quotes may be no text.
+_UNREADABLE = (sqlite3.DatabaseError, UnicodeDecodeError)
+# The plain error comes of statements that make no sense to SQLite: ours do, unless its tables are not ours any more.
+_NO_DATABASE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR)
+_FORMATS = (b"", b"\1\1", b"\2\2")  # what the header of a file that SQLite both reads and writes says at 18
 
 
 class JournalLocked(Exception):  # noqa: N818 - named as the port's callers speak of it
@@ -53,16 +64,6 @@ class NoRoom(Exception):  # noqa: N818
     """The disk is full, the transaction was rolled back cleanly and the file is as it was before."""
 
 
-class Row(NamedTuple):
-    """A record and its seal."""
-
-    seq: int
-    kind: str
-    head: bytes
-    body: bytes
-    h: int
-
-
 @dataclass(frozen=True, slots=True)
 class Schema:
     """A schema number, the statements that make a new file of it, and those that lift a file of number n to n+1."""
@@ -73,11 +74,14 @@ class Schema:
 
 
 # A number for every change of what the rows may say, so that an older daemon refuses what it could not read. 2: what is
-# saved and what was used.
+# saved and what was used. 3: chapters, which an older daemon would not keep up.
 SCHEMA = Schema(
-    number=2,
-    create=("CREATE TABLE journal(seq INTEGER PRIMARY KEY, kind TEXT, head BLOB, body BLOB, h INTEGER)",),
-    migrations={1: ()},
+    number=3,
+    create=(
+        "CREATE TABLE journal(seq INTEGER PRIMARY KEY, kind TEXT, head BLOB, body BLOB, h INTEGER)",
+        chapters.CREATE,
+    ),
+    migrations={1: (), 2: (chapters.CREATE,)},
 )
 
 
@@ -93,6 +97,15 @@ _kinds = _Kinds()
 def seal(seq: int, kind: str, head: bytes, body: bytes) -> int:
     """The hash that a row carries: over its number, kind, head and body, in 63 bits since SQLite counts with a sign."""
     return xxh3(body, xxh3(head, _kinds[kind] ^ seq)) >> 1
+
+
+def sealed(records: Iterable[Record]) -> list[Row]:
+    """The rows of records; as plain tuples in the order of `Row`, which is faster."""
+    kinds, digest = _kinds, xxh3
+    return [
+        cast("Row", (seq, kind, head, body, digest(body, digest(head, kinds[kind] ^ seq)) >> 1))
+        for seq, kind, head, body in records
+    ]
 
 
 def take_lock(folder: str) -> int:
@@ -125,19 +138,26 @@ class JournalFile:
     def __init__(self, path: str, connection: sqlite3.Connection) -> None:
         self.path = path
         self._connection = connection
+        self._chapter = OpenChapter()
+        self._complete: list[Sealed] = []  # chapters that go with the next write
 
     @classmethod
     def open(cls, path: str, schema: Schema = SCHEMA) -> JournalFile:
         """Open or create. Raises JournalNewer, JournalDamaged, JournalLocked, or JournalUnavailable for I/O errors."""
         # SQLite gives the -wal file the mode of the database, so this one call keeps both private.
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600))
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        try:
+            if os.pread(descriptor, 2, 18) not in _FORMATS:
+                raise JournalDamaged(f"{path} says that it is not to be written")  # which SQLite would obey for ever
+        finally:
+            os.close(descriptor)
         connection = sqlite3.connect(
             path, timeout=0, isolation_level=None, check_same_thread=False, cached_statements=2 * _ROWS_PER_INSERT
         )
         try:
             _configure(connection)
             _agree(connection, path, schema)
-        except sqlite3.DatabaseError as error:
+        except _UNREADABLE as error:
             connection.close()
             raise _translated(error, path) from error
         except BaseException:
@@ -145,28 +165,26 @@ class JournalFile:
             raise
         return cls(path, connection)
 
-    @classmethod
-    def open_as_it_is(cls, path: str) -> JournalFile:
-        """Open a damaged file for `salvage`: no question is asked that it might not answer."""
-        connection = sqlite3.connect(path, timeout=0, isolation_level=None)
-        connection.execute("PRAGMA locking_mode=EXCLUSIVE")
-        connection.text_factory = bytes  # a damaged kind must not hide its neighbours
-        return cls(path, connection)
-
     def write(self, rows: Sequence[Row]) -> None:
         """All rows durable, or none. Raises NoRoom; any other failure means that the file must not be written again."""
         # One statement per 64 rows and none for a transaction around a single one: between two steps of SQLite Python
         # hands the interpreter lock to whoever is busy, and waits milliseconds to get it back.
         chunks = [rows[start : start + _ROWS_PER_INSERT] for start in range(0, len(rows), _ROWS_PER_INSERT)]
+        complete = [*self._complete, *self._chapter.take(rows)]
+        is_one_step = len(chunks) == 1 and not complete
         execute = self._connection.execute
         try:
-            if len(chunks) > 1:
+            if not is_one_step:
                 execute("BEGIN IMMEDIATE")
             for chunk in chunks:
-                execute(_insert(len(chunk)), [value for row in chunk for value in row])
-            if len(chunks) > 1:
+                execute(_insert(len(chunk)), list(chain.from_iterable(chunk)))
+            if complete:
+                self._connection.executemany(chapters.INSERT, complete)
+            if not is_one_step:
                 execute("COMMIT")
+            self._complete.clear()
         except sqlite3.Error as error:
+            self._chapter.forget()
             if self._connection.in_transaction:
                 execute("ROLLBACK")
             if _primary(error) == sqlite3.SQLITE_FULL:
@@ -189,44 +207,74 @@ class JournalFile:
         except KeyError as missing:
             raise JournalDamaged(f"row {missing} of {self.path} is not there") from None
 
-    def check(self) -> None:
-        """Let SQLite look over its structure, about 0.3 µs per row. Raises JournalDamaged."""
+    def is_folded(self) -> bool:
+        """Whether all is in the database and nothing in its log, as an owner that closed it leaves it."""
+        log = f"{self.path}-wal"
+        return not os.path.exists(log) or os.path.getsize(log) == 0
+
+    def check(self, *, beside: bool = False) -> None:
+        """Let SQLite look over its structure, about 0.7 µs per row. Raises JournalDamaged.
+
+        `beside` looks at the database alone, by a connection of its own that takes no lock: where the log is folded in,
+        and while nothing is written, it may go on in one thread while others read.
+        """
         try:
-            ((answer,),) = self._connection.execute("PRAGMA quick_check(1)").fetchall()
-        except sqlite3.DatabaseError as error:
+            with closing(_unlocked(self.path)) if beside else nullcontext(self._connection) as connection:
+                ((answer,),) = connection.execute("PRAGMA quick_check(1)").fetchall()
+        except _UNREADABLE as error:
             raise _translated(error, self.path) from error
         if answer != "ok":
             raise JournalDamaged(f"{self.path}: {answer}")
 
-    def scan(self, *, after: int) -> Iterator[list[Row]]:
+    def read(self, *, after: int = 0) -> Iterator[Chapter | list[Row]]:
+        """All rows with a higher seq, in order and checked: plain chapters, and the rows that are in none.
+
+        Used once, before anything is written. Raises JournalDamaged.
+        """
+        self._chapter.forget()
+        self._complete.clear()
+        try:
+            for first, last, h, *columns in self._connection.execute(chapters.SELECT, (after,)):
+                if first <= after:
+                    continue  # one that overlaps another says nothing new
+                yield from self._keep(self.scan(after=after, until=first - 1))
+                chapter = Chapter(first, last, *columns)
+                if chapter.seal() != h:
+                    raise JournalDamaged(f"rows {first} to {last} of {self.path} are not what was written")
+                yield from (chapter,) if chapter.is_plain() else self.scan(after=first - 1, until=last)
+                after = last
+        except (*_UNREADABLE, TypeError, AttributeError) as error:  # a NULL, or text that is no UTF-8
+            raise _translated(error, self.path) from error
+        yield from self._keep(self.scan(after=after))
+
+    def forget_pages(self) -> None:
+        """Let go of the pages that reading everything left behind: few of them are asked for again."""
+        self._connection.execute("PRAGMA shrink_memory")
+
+    def _keep(self, found: Iterator[list[Row]]) -> Iterator[list[Row]]:
+        for rows in found:
+            self._complete += self._chapter.take(rows)
+            yield rows
+
+    def scan(self, *, after: int, until: int = _LAST) -> Iterator[list[Row]]:
         """All rows with a higher seq, in order, in lists, each row checked. Raises JournalDamaged.
 
-        They are plain tuples in the order of `Row`: this loop is most of a restart.
+        They are plain tuples in the order of `Row`, which is faster.
         """
-        cursor = self._connection.execute(f"{_COLUMNS} WHERE seq > ? ORDER BY seq", (after,))
+        cursor = self._connection.cursor()
         kinds, digest = _kinds, xxh3
         try:
+            cursor.execute(f"{_COLUMNS} WHERE seq > ? AND seq <= ? ORDER BY seq", (after, until))
             while rows := cursor.fetchmany(_ROWS_PER_FETCH):
                 for seq, kind, head, body, h in rows:
-                    if digest(body, digest(head, kinds[kind] ^ seq)) >> 1 != h:
+                    if seq <= after or digest(body, digest(head, kinds[kind] ^ seq)) >> 1 != h:
                         raise JournalDamaged(f"row {seq} of {self.path} is not what was written")
+                    after = seq
                 yield rows
-        except (sqlite3.DatabaseError, TypeError, AttributeError) as error:  # a NULL, or text that is no UTF-8
+        except (*_UNREADABLE, TypeError, AttributeError) as error:  # a NULL, or text that is no UTF-8
             raise _translated(error, self.path) from error
         finally:
             cursor.close()
-
-    def salvage(self) -> Iterator[Row]:
-        """Every intact row that SQLite can still reach from either end. Never raises for damage."""
-        for order in ("ASC", "DESC"):
-            try:
-                for seq, kind, head, body, h in self._connection.execute(f"{_COLUMNS} ORDER BY seq {order}"):
-                    name = kind.decode("utf-8", "replace") if isinstance(kind, bytes) else kind
-                    if _intact(seq, name, head, body, h):
-                        yield Row(seq, name, head, body, h)
-            except sqlite3.DatabaseError:
-                continue  # the rest lies beyond the damage: try from the other end
-            return
 
     def rewrite(self, rows: Sequence[Row], gone: Sequence[int]) -> None:
         """Put these rows in place of what has their numbers and remove others, all or nothing, and leave no trace.
@@ -240,6 +288,7 @@ class JournalFile:
             execute("BEGIN IMMEDIATE")
             self._connection.executemany("DELETE FROM journal WHERE seq=?", [(seq,) for seq in gone])
             self._connection.executemany("INSERT OR REPLACE INTO journal VALUES(?,?,?,?,?)", rows)
+            execute("DELETE FROM chapters")  # their rows are read one by one at the next start, and sealed anew
             execute("COMMIT")
             for statement in ("PRAGMA wal_checkpoint(TRUNCATE)", "VACUUM", "PRAGMA wal_checkpoint(TRUNCATE)"):
                 execute(statement).fetchall()
@@ -275,9 +324,21 @@ def _select(size: int) -> str:
     return f"{_COLUMNS} WHERE seq IN ({','.join('?' * size)})"
 
 
+def _unlocked(path: str) -> sqlite3.Connection:
+    connection = sqlite3.connect(f"file:{quote(path)}?immutable=1", uri=True)
+    connection.execute("PRAGMA cell_size_check=ON")
+    return connection
+
+
 def _configure(connection: sqlite3.Connection) -> None:
     connection.execute("PRAGMA locking_mode=EXCLUSIVE")
-    for setting in ("trusted_schema=OFF", "cell_size_check=ON", "synchronous=FULL", "cache_size=-16384"):
+    for setting in (
+        f"page_size={PAGE}",
+        "trusted_schema=OFF",
+        "cell_size_check=ON",
+        "synchronous=FULL",
+        "cache_size=-16384",
+    ):
         connection.execute(f"PRAGMA {setting}")
 
 
@@ -287,8 +348,9 @@ def _agree(connection: sqlite3.Connection, path: str, schema: Schema) -> None:
     if number > schema.number:
         raise JournalNewer(f"{path} has schema {number}; this version reads up to {schema.number}")
     ((tables,),) = connection.execute("SELECT count(*) FROM sqlite_master").fetchall()
-    if number == 0 and tables:
-        raise JournalDamaged(f"{path} has tables but no schema number")
+    told = connection.execute("SELECT sql FROM sqlite_master WHERE type='table' AND name='journal'").fetchall()
+    if number < 0 or bool(number) != bool(tables) or (number and told != [(schema.create[0],)]):
+        raise JournalDamaged(f"{path} has no table of records as we make it")
     connection.execute("PRAGMA journal_mode=WAL")
     connection.execute("PRAGMA wal_autocheckpoint=1000")
     if number == 0:
@@ -307,8 +369,10 @@ def _upgrade(connection: sqlite3.Connection, statements: Sequence[str], number: 
             connection.execute(statement)
         connection.execute(f"PRAGMA user_version={number}")
         connection.execute("COMMIT")
-    except BaseException:
+    except BaseException as error:
         connection.execute("ROLLBACK")
+        if isinstance(error, sqlite3.OperationalError):
+            raise JournalUnavailable("journal", f"it cannot be brought to schema {number}: {error}") from error
         raise
 
 

@@ -23,6 +23,7 @@ from sidecar.stores.journal_file import (
     Schema,
     free_name,
 )
+from sidecar.stores.journal_pages import intact_rows
 
 _log = logging.getLogger(__name__)
 _ROWS_AT_ONCE = 1024
@@ -74,8 +75,7 @@ def rescue(folder: str, about: str, *, schema: Schema = SCHEMA) -> tuple[Journal
 def _copy_intact(path: str, target: str, schema: Schema) -> tuple[int, int]:
     """How many rows were rescued, and the highest number among them."""
     seen: set[int] = set()
-    with closing(JournalFile.open(target, schema)) as fresh, closing(JournalFile.open_as_it_is(path)) as damaged:
-        rows = damaged.salvage()
+    with closing(JournalFile.open(target, schema)) as fresh, closing(intact_rows(path)) as rows:
         while some := {row.seq: row for row in islice(rows, _ROWS_AT_ONCE) if row.seq not in seen}:
             fresh.write(tuple(some.values()))
             seen.update(some)

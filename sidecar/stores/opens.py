@@ -24,6 +24,7 @@ Opener = Callable[[int, bytes, int], int]
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
 _LOCATE = os.O_PATH | os.O_NOFOLLOW
 _READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY
+_FOLDERS_HELD = 128
 
 
 def by_kernel(folder: int, below: bytes, flags: int) -> int:
@@ -81,9 +82,39 @@ class Beneath:
         What is there is located first and opened only when it is a regular file: opening a FIFO or a device for a look
         would already do something to it. BlockingIOError says that somebody holds a lease to write.
         """
-        with held(self._locate(text)) as located, _refusals(text):
-            _require_regular(os.fstat(located), text)
-            return os.open(f"/proc/self/fd/{located}", _READ)
+        return _open_located(self._locate(text), text)
+
+    @contextmanager
+    def by_folder(self) -> Generator[Callable[[str], int], None, None]:
+        """`file` for many paths in a row. A folder is opened once and held; the files in it are found from there.
+
+        That it stood at its path was true when the first of them was asked for, so hold it for no longer than that may
+        be old.
+        """
+        folders: dict[str, int] = {}
+
+        def let_go() -> None:
+            while folders:
+                os.close(folders.popitem()[1])
+
+        def file(text: str) -> int:
+            folder, name = text.rpartition("/")[0], _raw(text).rpartition(b"/")[2]
+            at = folders.get(folder)
+            if at is None:
+                if len(folders) >= _FOLDERS_HELD:
+                    let_go()
+                at = folders[folder] = self.folder(folder)
+            try:
+                located = os.open(name, _LOCATE, dir_fd=at)
+            except OSError:
+                with _refusals(text):
+                    raise
+            return _open_located(located, text)
+
+        try:
+            yield file
+        finally:
+            let_go()
 
     def status(self, text: str) -> os.stat_result:
         """The stat of a regular file, without opening it. Raises NotFound, or UnsafePath for anything else."""
@@ -129,6 +160,18 @@ class Beneath:
             if failure.errno == errno.ELOOP:
                 raise NotFound(self.root, "a link stands where OUT_DIR was") from failure
             raise
+
+
+def _open_located(located: int, text: str) -> int:
+    """Open for reading what an O_PATH descriptor, which is taken over, stands for. Raises UnsafePath for no file."""
+    try:
+        _require_regular(os.fstat(located), text)
+        return os.open(f"/proc/self/fd/{located}", _READ)
+    except OSError:
+        with _refusals(text):
+            raise
+    finally:
+        os.close(located)
 
 
 def make_folders(at: int, parts: Sequence[bytes], text: str) -> int:

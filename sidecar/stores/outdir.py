@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import BinaryIO
 
 from sidecar.core import limits
@@ -67,6 +67,10 @@ class OutDir:
         """
         return self._reader.take_in(path, blobs)
 
+    def take_in_all(self, paths: Iterable[str], blobs: Blobs | None) -> Iterator[Intake]:
+        """The same for one file after the other, when it is asked for; best those of one folder in a row."""
+        return self._reader.take_in_all(paths, blobs)
+
     def open(self, path: str) -> BinaryIO:
         """Open for reading. Raises NotFound, or UnsafePath for links, FIFOs, devices, sockets and folders."""
         return os.fdopen(self._beneath.file(path), "rb")
@@ -83,10 +87,13 @@ class OutDir:
     def put_back(self, path: str, chunks: Iterable[bytes], *, sha256: str | None, over: StatKey | None) -> StatKey:
         """Like `write_whole`, over that very file, or with None where nothing stands. Nothing else is ever replaced.
 
+        What can be put back can be put back once more, so that a power cut may take the name, and with it the file.
         Raises FileExistsError when something else stands there by now, or somebody writes to it.
         """
         take = whole.take_a_free_name if over is None else whole.take_the_name_of(over)
-        return whole.write_whole(self._beneath, path, chunks, sha256=sha256, reflinks=self._reflinks, take=take)
+        return whole.write_whole(
+            self._beneath, path, chunks, sha256=sha256, reflinks=self._reflinks, take=take, lasting=False
+        )
 
     def place(self, path: str, chunks: Iterable[bytes], *, over: StatKey | None) -> Placed:
         """Like `put_back`, and it can be taken back: the former file stays aside until `keep` or `take_back`."""

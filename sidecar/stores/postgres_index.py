@@ -15,7 +15,7 @@ from sidecar.stores.index_links import Links
 from sidecar.stores.index_session import Session
 from sidecar.stores.index_texts import checked_scope
 from sidecar.stores.postgres_faults import faults
-from sidecar.stores.postgres_server import STATEMENT_SECONDS, PostgresServer, is_quiet
+from sidecar.stores.postgres_server import STATEMENT_SECONDS, PostgresServer, begin, is_quiet
 from sidecar.stores.postgres_session import PostgresSession, channel
 from sidecar.stores.row_index import ANSWERS, RowIndex
 
@@ -111,7 +111,7 @@ class PostgresIndex(RowIndex):
             link = link or self._server.connect()
             try:
                 with faults():
-                    link.execute("BEGIN")
+                    begin(link)
                 return link
             except StoreUnavailable as refusal:
                 _close(link)

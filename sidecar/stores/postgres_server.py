@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 CONNECT_SECONDS = 3
 STATEMENT_SECONDS = 20.0
 PATIENCE_SECONDS = 5.0  # beyond that, for a server that does not even say that it took too long
+BEGIN_SECONDS = 5.0  # for what waits for nobody: a server that is there begins a transaction at once
 APPLYING, FIRST_VECTOR = 1, 2
 _LOCKS = 0x53494458  # the first half of our advisory locks
 
@@ -80,6 +81,15 @@ class PostgresServer:
             return states("postgresql", _applied(link))
 
 
+def begin(link: psycopg.Connection[Any]) -> None:
+    """Begin a transaction, or find out soon that nobody is there any more. Raises what psycopg raises."""
+    usual, link.patience = link.patience, BEGIN_SECONDS  # type: ignore[attr-defined]
+    try:
+        link.execute("BEGIN")
+    finally:
+        link.patience = usual  # type: ignore[attr-defined]
+
+
 def is_quiet(link: psycopg.Connection[Any]) -> bool:
     """Whether a link that nobody uses is as it was left: a server that says anything then says good-bye."""
     if link.closed:
@@ -95,10 +105,12 @@ def _bounded(seconds: float) -> type[psycopg.Connection[tuple[Any, ...]]]:
     import psycopg
 
     class Bounded(psycopg.Connection[tuple[Any, ...]]):
+        patience = seconds
+
         def wait(self, gen: Any, interval: float = 1.0, timeout: float | None = None) -> Any:
-            until = monotonic() + seconds
+            until = monotonic() + self.patience
             try:
-                return super().wait(gen, interval, seconds if timeout is None else timeout)
+                return super().wait(gen, interval, self.patience if timeout is None else timeout)
             except psycopg.OperationalError as error:
                 if timeout is None and not error.sqlstate and monotonic() >= until:
                     raise psycopg.errors.QueryCanceled("no answer in time") from None

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
+from sidecar.core import limits
 from sidecar.core.conversation_kinds import REACTION
 from sidecar.core.index_rows import (
     Commit,
@@ -71,7 +72,11 @@ class RowIndex(ABC):
         return self._ask(look)
 
     def claim(self, scope: Scope, holder: str, label: str, *, seconds: float) -> Standing:
-        """Take the lease, or go on holding it, for so long by the engine's own clock; see the port."""
+        """Take the lease, or go on holding it, for so long by the engine's own clock; see the port.
+
+        One that is to last longer than any lease does was taken before that clock was set back. It is cut to the usual
+        length: its holder renews it, if there still is one.
+        """
         if not holder:
             raise ValueError("somebody holds a lease")
         scope, holder, label = checked_scope(scope), checked(holder), storable(label)
@@ -86,6 +91,9 @@ class RowIndex(ABC):
                     generation=conversation.generation + (conversation.holder != holder),
                     expires=now + round(seconds * MICROSECONDS),
                 )
+                session.settle(conversation)
+            elif conversation.expires - now > limits.LONGEST_LEASE * MICROSECONDS:
+                conversation = replace(conversation, expires=now + round(seconds * MICROSECONDS))
                 session.settle(conversation)
             return _standing(conversation, now)
 

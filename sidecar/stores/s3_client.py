@@ -9,13 +9,20 @@ from __future__ import annotations
 import logging
 import threading
 from dataclasses import dataclass
+from datetime import datetime
+from email.utils import parsedate_to_datetime
+from io import BytesIO
 from typing import Any
 from urllib.parse import urlsplit
+
+from sidecar import __version__
 
 Client = Any
 """A boto3 client for S3. boto3 makes its classes when it runs and ships no types."""
 
 POOL = 32
+# A body of so many bytes is sent without asking first whether it is welcome: the question costs more than the bytes.
+UNASKED_BYTES = 1024 * 1024
 
 # At debug level they write signatures, session tokens and presigned URLs.
 _TALKATIVE = ("boto3", "botocore", "s3transfer", "urllib3")
@@ -97,10 +104,13 @@ class Clients:
 
     def _begin(self) -> Any:
         import boto3
+        from botocore.session import get_session
 
         for talker in _TALKATIVE:
             logging.getLogger(talker).setLevel(logging.WARNING)
-        return boto3.Session(profile_name=self._profile, region_name=self._region)
+        session = get_session()
+        session.get_component("response_parser_factory").set_parser_defaults(timestamp_parser=_moment)
+        return boto3.Session(botocore_session=session, profile_name=self._profile, region_name=self._region)
 
     def _configured_endpoint(self) -> str | None:
         """What the environment or the profile names; None for AWS. The chain is boto3's, so boto3 is asked."""
@@ -123,6 +133,26 @@ class Clients:
             connect_timeout=timing.connect,
             read_timeout=timing.read,
             tcp_keepalive=True,
+            user_agent=f"artifact-sidecar/{__version__}",  # boto3 makes its own anew for each call, for 0.3 ms
             retries={"mode": "standard", "total_max_attempts": timing.attempts},
         )
-        return self._session.client("s3", endpoint_url=endpoint_url, verify=self.ca_bundle, config=config)
+        client = self._session.client("s3", endpoint_url=endpoint_url, verify=self.ca_bundle, config=config)
+        client.meta.events.register_last("before-call.s3", _send_unasked)
+        return client
+
+
+def _send_unasked(params: dict[str, Any], **_: Any) -> None:
+    """Drop the question whether a small body is welcome."""
+    body = params.get("body")
+    if isinstance(body, BytesIO) and body.getbuffer().nbytes <= UNASKED_BYTES:
+        params["headers"].pop("Expect", None)
+
+
+def _moment(text: Any) -> datetime:
+    """The moment in an answer. boto3's own reading takes every spelling apart; most have the one of HTTP."""
+    try:
+        return parsedate_to_datetime(text)
+    except (TypeError, ValueError):
+        from botocore.utils import parse_timestamp
+
+        return parse_timestamp(text)

@@ -53,11 +53,40 @@ def refusal_of(about: str, code: str, status: int) -> Refusal:
 
 def _fault_of(error: Exception) -> Fault:
     """By the names of the classes, from the most particular up: most of them live in two libraries at once."""
+    if type(error).__name__ == "SSLError" and any(map(_is_distrust, _causes(error))):
+        return "untrusted"
     for known in type(error).__mro__:
         if (fault := _BY_CLASS.get(known.__name__)) is not None:
             return fault
     return "server_error"
 
+
+def _causes(error: BaseException | None) -> Generator[BaseException, None, None]:
+    """An error and what led to it. boto3 keeps the error of urllib3 beside the chain, which keeps that of `ssl`."""
+    for _ in range(_LONGEST):
+        if error is None:
+            return
+        yield error
+        inner = getattr(error, "kwargs", {}).get("error")
+        if not isinstance(inner, BaseException):
+            inner = next((one for one in error.args if isinstance(one, BaseException)), None)
+        error = inner or error.__cause__ or error.__context__
+
+
+def _is_distrust(cause: BaseException) -> bool:
+    """Whether a certificate did not convince us, or those that would have convinced us cannot be read."""
+    reason = str(getattr(cause, "reason", ""))
+    return type(cause).__name__ in _DISTRUST or reason.startswith("NO_CERTIFICATE")
+
+
+_LONGEST = 8
+_DISTRUST = (
+    "SSLCertVerificationError",
+    "CertificateError",
+    "FileNotFoundError",
+    "PermissionError",
+    "IsADirectoryError",
+)
 
 _CODE = re.compile(r"[A-Za-z0-9.]{1,64}")
 
@@ -115,7 +144,9 @@ _BY_CLASS: dict[str, Fault] = {
 }
 
 _HINTS: dict[Fault, str] = {
-    "unreachable": "nobody answers at the store's endpoint: check --store-endpoint-url, certificate and network",
+    "unreachable": "nobody answers as a store does: check --store-endpoint-url, with its scheme, and the network",
+    "untrusted": "the certificate of the store's endpoint is not trusted here: --store-ca-bundle names a file with "
+    "those that are, and --store-endpoint-url the host that it is made out to",
     "timed_out": "the store did not answer in time; ask again",
     "server_error": "the store answers with an error of its own; ask again",
     "denied": "the store refuses our credentials: boto3 looks in AWS_* variables, --store-profile and ~/.aws",

@@ -10,6 +10,7 @@ import os
 import re
 import stat
 import threading
+import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
@@ -17,10 +18,15 @@ from watchfiles import Change
 from watchfiles._rust_notify import RustNotify
 
 # A batch leaves as soon as nothing came for one step, and after the debounce in any case: milliseconds.
-STEP_MS = 10
+STEP_MS = 2
 DEBOUNCE_MS = 100
+# Where something happened, more will: for so long a watch rests no longer than it must.
+EAGER_SECONDS = 1.0
 # The kernel keeps 16,384 events for a watch and a new file makes four, so a fuller batch may have lost some.
 FULL_BATCH = 4000
+
+# What a stop may have to wait for.
+STOP_SECONDS = 0.02
 
 _BUILD_TRIES = 3
 
@@ -62,12 +68,14 @@ class Watch:
     """Watches `folders`, none of their subfolders, until stopped.
 
     `on_stir` and `on_end` are called in the watch's thread; `on_end` gets None after `stop`, else why the watch died.
-    `pause` is how many seconds it rests between two steps; it may be set at any time.
+    `pause` is how many seconds it rests between two steps, `eager_pause` the same while something has just happened;
+    both may be set at any time.
     """
 
     def __init__(self, root: str, folders: frozenset[str], notify: RustNotify, on_stir: Hear, on_end: HearEnd) -> None:
         self.folders = folders
-        self.pause = 0.0
+        self.pause = self.eager_pause = 0.0
+        self._eager_until = 0.0
         self.has_ended = False
         self._root = root
         self._notify = notify
@@ -87,14 +95,18 @@ class Watch:
 
     def is_set(self) -> bool:
         """Whether to stop. watchfiles asks this once per step, so that a longer step is a wait in here."""
-        if self.pause:
-            return self._stopped.wait(self.pause)
+        pause = self.pause if time.monotonic() >= self._eager_until else self.eager_pause
+        if pause > STOP_SECONDS:
+            return self._stopped.wait(pause)
+        if pause:
+            time.sleep(pause)  # a wait that can be ended costs three times as much, and there are a hundred in a second
         return self._stopped.is_set()
 
     def _listen(self) -> None:
         reason = "the watching thread failed"
         try:
             while not isinstance(batch := self._notify.watch(DEBOUNCE_MS, STEP_MS, 0, self), str):
+                self._eager_until = time.monotonic() + EAGER_SECONDS
                 self._on_stir(_stir(self._root, batch))
         except (RuntimeError, OSError) as failure:
             reason = str(failure)

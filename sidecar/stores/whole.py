@@ -83,11 +83,13 @@ def write_whole(
     sha256: str | None,
     reflinks: Reflinks,
     take: Callable[[Names], None] = take_the_name,
+    lasting: bool = True,
 ) -> StatKey:
     """See `ports.OutDir.write_whole`. `chunks` may be an open file, whose bytes are then shared where the disk can.
 
-    `take` gives the finished file its name. Raises UnsafePath, ValueError for another hash, what `take` raises, and
-    OSError when the disk will not (full, read-only).
+    `take` gives the finished file its name. Its bytes are on the disk by then, and in the end its name is too, unless
+    it need not be `lasting`: then a power cut leaves the whole file or none. Raises UnsafePath, ValueError for another
+    hash, what `take` raises, and OSError when the disk will not (full, read-only).
     """
     at, missing, name = beneath.nearest(text)
     with held(at):
@@ -102,7 +104,7 @@ def write_whole(
                 os.fchmod(fd, 0o644)
                 os.fsync(fd)
                 with held(make_folders(os.dup(at), missing, text)) as folder:
-                    return _name(fd, ((at, unfinished), (folder, name)), text, take)
+                    return _name(fd, ((at, unfinished), (folder, name)), text, take, lasting=lasting)
         except BaseException:
             _remove(at, unfinished)
             raise
@@ -131,13 +133,14 @@ def sweep(fd: int, bounds: Bounds) -> int:
     return removed
 
 
-def _name(fd: int, names: Names, text: str, take: Callable[[Names], None]) -> StatKey:
+def _name(fd: int, names: Names, text: str, take: Callable[[Names], None], *, lasting: bool) -> StatKey:
     before = key_of(os.fstat(fd))
     try:
         take(names)
     except (IsADirectoryError, NotADirectoryError) as failure:
         raise UnsafePath(text, "a folder stands at this name") from failure
-    os.fsync(names[1][0])
+    if lasting:
+        os.fsync(names[1][0])
     after = key_of(os.fstat(fd))
     # The rename itself moves ctime. If more than that is new, somebody already wrote into the file, and the key that
     # stands for our bytes is the one that no file has any more.
@@ -172,6 +175,8 @@ def _pour(chunks: Iterable[bytes], fd: int, reflinks: Reflinks) -> str:
         rest = memoryview(chunk)
         while rest:
             rest = rest[os.write(fd, rest) :]
+        if len(chunk) >= CHUNK:
+            kernel.start_writing(fd)
     return hashing.hexdigest()
 
 

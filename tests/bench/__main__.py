@@ -1,6 +1,6 @@
 """`python -m tests.bench [--quick] [NAME...]` measures and prints a table; without a name, everything.
 
-`--write` puts the table of a whole run into FIGURES.md as well.
+`--write` puts the table of each group into its section of FIGURES.md as well, as soon as it is measured.
 """
 
 from __future__ import annotations
@@ -8,7 +8,6 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from pathlib import Path
 
 from tests.bench import (
     appends,
@@ -16,11 +15,14 @@ from tests.bench import (
     bringing,
     doors,
     editing,
+    fairness,
     hosting,
     indexing,
     landing,
     machine,
+    page,
     rendering,
+    rivals,
     roundtrips,
     scale,
     start,
@@ -42,26 +44,31 @@ GROUPS: Mapping[str, Group] = {
     "hosting": hosting.measure,
     "index": indexing.measure,
     "editor": editing.measure,
+    "fairness": fairness.measure,
+    "rivals": rivals.measure,
 }
-FIGURES = Path(__file__).with_name("FIGURES.md")
-MARK = "<!-- Everything below is written by `python -m tests.bench --write`. -->\n"
 
 
 def main(argv: Sequence[str]) -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"one of {', '.join(GROUPS)}")
     parser.add_argument("--quick", dest="size", action="store_const", const=QUICK, default=FULL, help="a tenth of it")
-    parser.add_argument("--write", action="store_true", help="put the table into FIGURES.md; only for a whole run")
+    parser.add_argument("--write", action="store_true", help="put the tables into FIGURES.md; not with --quick")
     given = parser.parse_args(argv)
     if unknown := set(given.names) - GROUPS.keys():
         parser.error(f"no such group: {', '.join(sorted(unknown))}")
-    if given.write and (given.names or given.size is QUICK):
-        parser.error("FIGURES.md holds whole runs: --write goes with neither names nor --quick")
-    report = f"{machine.facts()}\n{table(measured(given.names or GROUPS, given.size))}"
-    print(report)
-    if given.write:
-        kept = FIGURES.read_text("utf-8").partition(MARK)[0]
-        FIGURES.write_text(f"{kept}{MARK}\n{report}", "utf-8")
+    if given.write and given.size is QUICK:
+        parser.error("FIGURES.md holds full sizes: --write does not go with --quick")
+    print(machine.facts())
+    for name in given.names or GROUPS:
+        facts, figures = machine.facts(), measured([name], given.size)
+        if not figures:
+            continue
+        print(f"{name}\n{table(figures)}", flush=True)
+        if given.write:
+            fresh = {name: page.section(name, facts, table(figures))}
+            said = page.with_sections(page.FIGURES.read_text("utf-8"), fresh, GROUPS)
+            page.FIGURES.write_text(said, "utf-8")
 
 
 def measured(names: Sequence[str] | Mapping[str, Group], size: Size) -> list[Figure]:

@@ -2,25 +2,38 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import islice
+from pathlib import Path
 from time import perf_counter
 
 from sidecar.stores.journal_file import seal
 from tests.bench.corpus import BLOCKS_PER_TURN, blocks, records
 from tests.bench.engine import Engine, Row
-from tests.bench.figures import Figure, Size, against, in_turns, per_second
-from tests.bench.pipe import Pipe, daemon_pipe, request
+from tests.bench.figures import AtLeast, Figure, Size, against, in_turns, per_second
+from tests.bench.pipe import Pipe, daemon_pipe, listens, request
 from tests.bench.places import folder, served
+from tests.daemon_process import PROJECT, environment, eventually
 
 # Appenders, blocks per append, appends per round.
 LOADS = ((1, 1, 200), (8, 1, 1000), (64, 1, 4000), (1, 32, 100), (8, 32, 400), (64, 32, 800))
 
 
 def measure(size: Size) -> Iterator[Figure]:
-    """The engine commits what all appenders have under way as one transaction, which is the most it could be given."""
-    with folder() as place, served(place / "ours") as workspace, daemon_pipe(workspace, "runtime") as pipe:
-        told = _Told(pipe)
+    """The engine commits what all appenders have under way as one transaction, which is the most it could be given.
+
+    Between it and us stands a bare server: what anybody can have who receives blocks by a socket in Python.
+    """
+    with (
+        folder() as place,
+        served(place / "ours") as workspace,
+        daemon_pipe(workspace, "runtime") as pipe,
+        _bare(place) as bare_pipe,
+    ):
+        told, bare = _Told(pipe), _Told(bare_pipe)
         alone = _Alone(Engine(place / "engine.db"))
         for appenders, batch, full in LOADS:
             appends = size.of(full, least=2 * appenders)
@@ -28,12 +41,27 @@ def measure(size: Size) -> Iterator[Figure]:
                 size.rounds,
                 lambda: told.rate(appends, batch=batch, appenders=appenders),  # noqa: B023 - called at once
                 lambda: alone.rate(appends * batch, group=appenders * batch),  # noqa: B023
+                lambda: bare.rate(appends, batch=batch, appenders=appenders),  # noqa: B023
             )
             name = f"append {batch} at a time, {appenders} under way, blocks"
             rival = f"SQLite, {appenders * batch} per commit"
-            yield Figure(name, rival, per_second, against(rounds, ours=0, rival=1))
+            yield Figure(name, rival, per_second, against(rounds, ours=0, rival=1), AtLeast(0.9))
+            yield Figure(name, "bare socket, then SQLite", per_second, against(rounds, ours=0, rival=2))
         told.check()
         alone.close()
+
+
+@contextmanager
+def _bare(place: Path) -> Iterator[Pipe]:
+    path = place / "bare.sock"
+    command = [sys.executable, "-m", "tests.bench.appender", str(path), str(place / "bare.db")]
+    with subprocess.Popen(command, cwd=PROJECT, env=environment()) as server:
+        try:
+            eventually(lambda: listens(path), ceiling=60)
+            with Pipe.direct(path) as pipe:
+                yield pipe
+        finally:
+            server.terminate()
 
 
 class _Told:

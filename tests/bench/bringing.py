@@ -1,7 +1,8 @@
 """Files brought back from kept bytes, against a loop that copies them and hashes what it copies.
 
 The loop does what has to be done once somebody knows which bytes are wanted: read, hash, write under a temporary name,
-rename. Ours also looks whether a file is there, takes the file in again, and tells the journal.
+rename. Ours also looks whether a file is there, has the bytes on the disk before the name, so that no power cut leaves
+half a file to be registered, and tells the journal. A loop that syncs each file as well is the other rival.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from time import perf_counter
 
-from tests.bench.figures import Figure, Size, against, in_turns, seconds
+from tests.bench.figures import AtMost, Figure, Size, against, in_turns, seconds
 from tests.bench.pipe import Pipe, daemon_pipe, request
 from tests.bench.places import folder, served
 from tests.daemon_process import Workspace
@@ -34,9 +35,11 @@ def measure(size: Size) -> Iterator[Figure]:
                 size.rounds,
                 lambda: _rehost(workspace, pipe, names),  # noqa: B023 - called at once
                 lambda: copied(sources, place / "copies"),  # noqa: B023
+                lambda: copied(sources, place / "synced", sync=True),  # noqa: B023
             )
             name = f"rehost of {len(names)} x {length // 1024} KiB from kept bytes"
-            yield Figure(name, "copy and hash", seconds, against(rounds, ours=0, rival=1))
+            yield Figure(name, "copy and hash", seconds, against(rounds, ours=0, rival=1), AtMost(1 / 0.9))
+            yield Figure(name, "copy, hash, fsync", seconds, against(rounds, ours=0, rival=2))
 
 
 def put_aside(file: Path, aside: Path) -> Path:
@@ -57,7 +60,7 @@ def _rehost(workspace: Workspace, pipe: Pipe, names: Sequence[str]) -> float:
     return spent
 
 
-def copied(sources: Sequence[Path], target: Path) -> float:
+def copied(sources: Sequence[Path], target: Path, *, sync: bool = False) -> float:
     target.mkdir(exist_ok=True)
     began = perf_counter()
     for source in sources:
@@ -67,6 +70,8 @@ def copied(sources: Sequence[Path], target: Path) -> float:
             while chunk := read.read(CHUNK):
                 hashing.update(chunk)
                 write.write(chunk)
+            if sync:
+                os.fsync(write.fileno())
         hashing.hexdigest()
         os.replace(arriving, target / source.name)
     return perf_counter() - began

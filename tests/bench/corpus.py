@@ -5,8 +5,12 @@ A turn has ten: a prompt, three calls with their results, a file's digest and co
 
 from __future__ import annotations
 
+import atexit
+import shutil
+import tempfile
 import threading
 from collections.abc import Iterator
+from functools import cache
 from itertools import count, islice
 from pathlib import Path
 from typing import Any
@@ -53,6 +57,23 @@ def records(number: int, first_seq: int = 1) -> Iterator[Record]:
     """What the journal keeps of that many blocks."""
     for seq, told in enumerate(told_blocks(number), start=first_seq):
         yield Record(seq, *encode(BlockTold(told)))
+
+
+@cache
+def kept(number: int) -> Path:
+    """A folder with a journal of that many blocks, `journal`, and the same as one JSON array, `array.json`.
+
+    It is made once in a run and is for reading: who changes a journal takes a copy.
+    """
+    place = Path(tempfile.mkdtemp(prefix="as-bench-corpus-"))
+    atexit.register(shutil.rmtree, place, ignore_errors=True)
+    fill_journal(place / "journal", number)
+    with (place / "array.json").open("wb") as array:
+        array.write(b"[")
+        for at, body in enumerate(bodies(number)):
+            array.write(b"," + body if at else body)
+        array.write(b"]")
+    return place
 
 
 def fill_journal(state_dir: Path, number: int) -> None:

@@ -7,7 +7,6 @@ else is connected meanwhile is measured too.
 from __future__ import annotations
 
 import json
-import socket
 import subprocess
 import sys
 import threading
@@ -18,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.bench.figures import Figure, Size, against, in_turns, seconds
-from tests.bench.pipe import Pipe, daemon_pipe, request
+from tests.bench.pipe import Pipe, daemon_pipe, listens, request
 from tests.bench.places import folder, served
 from tests.daemon_process import PROJECT, Workspace, environment, eventually
 from tests.rpc_client import encode, frame, initialize_params
@@ -193,12 +192,7 @@ def _bare(path: Path, counts: dict[str, int]) -> Iterator[Path]:
     command = [sys.executable, "-m", "tests.bench.bare", str(path), json.dumps(counts)]
     with subprocess.Popen(command, cwd=PROJECT, env=environment()) as server:
         try:
-            eventually(lambda: _listens(path), ceiling=60)
+            eventually(lambda: listens(path), ceiling=60)
             yield path
         finally:
             server.terminate()
-
-
-def _listens(path: Path) -> bool:
-    with socket.socket(socket.AF_UNIX) as link:
-        return link.connect_ex(str(path)) == 0

@@ -14,7 +14,7 @@ class Engine:
     """One open database. A row is durable when `write` returns."""
 
     def __init__(self, path: Path) -> None:
-        self._connection = sqlite3.connect(path, isolation_level=None)
+        self._connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
         for setting in ("locking_mode=EXCLUSIVE", "journal_mode=WAL", "synchronous=FULL", "cache_size=-16384"):
             self._connection.execute(f"PRAGMA {setting}")
         self._connection.execute(

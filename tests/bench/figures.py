@@ -65,9 +65,9 @@ class Figure:
 
     def cells(self) -> tuple[str, ...]:
         ours, rival = (self.show(median(side)) for side in zip(*self.pairs, strict=True))
-        spread = f"{min(self.ratios):.2f} to {max(self.ratios):.2f}"
+        spread = f"{_short(min(self.ratios))} to {_short(max(self.ratios))}"
         aim = "" if self.aim is None else f"{self.aim} {'met' if self.aim.met(self.ratio) else 'MISSED'}"
-        return self.name, ours, rival, self.rival, f"{self.ratio:.2f}", spread, aim
+        return self.name, ours, rival, self.rival, _short(self.ratio), spread, aim
 
 
 def in_turns(rounds: int, *contenders: Callable[[], T]) -> list[tuple[T, ...]]:
@@ -95,8 +95,17 @@ def seconds(value: float) -> str:
     return f"{value * 1e3:.2f} ms" if value < 1 else f"{value:.2f} s"
 
 
+def _short(ratio: float) -> str:
+    """Two digits behind the point; of what is smaller than those, the first two that are not 0."""
+    return f"{ratio:.2f}" if ratio >= 0.1 else f"{ratio:.2g}"
+
+
 def per_second(value: float) -> str:
     return f"{value:,.0f}/s"
+
+
+def mebibytes(value: float) -> str:
+    return f"{value / 2**20:,.0f} MiB"
 
 
 def per_block(value: float) -> str:

@@ -38,6 +38,7 @@ class Pipe:
         self._write_fd = write_fd
         self._buffer = bytearray()
         self.close = close
+        self.pid: int | None = None  # of the program at the other end, where we started it
 
     @classmethod
     def direct(cls, path: Path) -> Pipe:
@@ -58,7 +59,9 @@ class Pipe:
             with door:  # closes both pipes and waits; a door ends when its stdin does
                 pass
 
-        return cls(door.stdout.fileno(), door.stdin.fileno(), close)
+        made = cls(door.stdout.fileno(), door.stdin.fileno(), close)
+        made.pid = door.pid
+        return made
 
     def __enter__(self) -> Pipe:
         return self
@@ -143,6 +146,12 @@ class Pipe:
         length = self._buffer[start + 16 : self._buffer.find(b"\r\n", start)]  # some servers have a second header
         end = head + 4 + int(length)
         return end if end <= len(self._buffer) else None
+
+
+def listens(path: Path) -> bool:
+    """Whether somebody takes connections there."""
+    with socket.socket(socket.AF_UNIX) as link:
+        return link.connect_ex(str(path)) == 0
 
 
 def daemon_pipe(workspace: Workspace, role: str = "exec", **options: Any) -> Pipe:

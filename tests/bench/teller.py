@@ -1,7 +1,8 @@
-"""The rival of an event: a program that waits for raw inotify and says so at once.
+"""The rival of an event: a program that waits for files and says so at once.
 
-    python -m tests.bench.teller FOLDER            writes a byte for each file that was closed or renamed in
-    python -m tests.bench.teller FOLDER DATABASE   and before it, reads and hashes the file and commits one row
+    python -m tests.bench.teller inotify FOLDER            writes a byte for each file that was closed or renamed in
+    python -m tests.bench.teller inotify FOLDER DATABASE   and before it, reads and hashes the file and commits one row
+    python -m tests.bench.teller doorbell FOLDER DATABASE  the same, told by watchfiles with the settings of the daemon
 
 It writes one byte more when it is ready to hear.
 """
@@ -13,9 +14,13 @@ import hashlib
 import os
 import struct
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from watchfiles._rust_notify import RustNotify
+
+from sidecar.stores.watch import DEBOUNCE_MS, STEP_MS
 from tests.bench.engine import Engine
 
 IN_CLOSE_WRITE, IN_MOVED_TO = 0x8, 0x80
@@ -37,9 +42,21 @@ def names(folder: str, *, ready: Callable[[], object]) -> Iterator[str]:
             yield os.fsdecode(events[at - length : at].rstrip(b"\0"))
 
 
-def main(folder: str, *databases: str) -> None:
+def names_by_doorbell(folder: str, *, ready: Callable[[], object]) -> Iterator[str]:
+    """The name of each file in the folder in which something stirred, once, for ever."""
+    bell = RustNotify([folder], False, False, 0, False, False)
+    ready()
+    told: set[str] = set()
+    while True:
+        for path in {path for _, path in bell.watch(DEBOUNCE_MS, STEP_MS, 0, threading.Event())} - told:
+            told.add(path)
+            yield os.path.basename(path)
+
+
+def main(way: str, folder: str, *databases: str) -> None:
     engines = [Engine(Path(database)) for database in databases]
-    for number, name in enumerate(names(folder, ready=_say), start=1):
+    heard = {"inotify": names, "doorbell": names_by_doorbell}[way]
+    for number, name in enumerate(heard(folder, ready=_say), start=1):
         for engine in engines:
             with open(os.path.join(folder, name), "rb") as file:
                 digest = hashlib.file_digest(file, "sha256").hexdigest()

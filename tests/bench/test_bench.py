@@ -6,8 +6,9 @@ import os
 
 import pytest
 
-from tests.bench.__main__ import FIGURES, GROUPS, MARK, measured
+from tests.bench.__main__ import GROUPS, measured
 from tests.bench.figures import TINY, AtLeast, AtMost, Figure, per_second, seconds, table
+from tests.bench.page import FIGURES, MARK, section, with_sections
 from tests.radosgw import PACKAGES
 
 
@@ -40,5 +41,16 @@ def test_the_table_has_a_line_for_each_figure() -> None:
     assert "1,500/s" in lines[3]
 
 
-def test_a_whole_run_finds_its_place_in_the_page_of_figures() -> None:
+def test_a_group_that_is_measured_anew_takes_its_own_place_on_the_page() -> None:
+    page = f"# Figures\n\nWords.\n\n{MARK}\n## a\n\nold\n\n## c\n\nkept | ## no heading\n"
+    said = with_sections(page, {"a": section("a", "this machine.\n", "new\n"), "b": "\nbetween\n"}, "abcd")
+    assert said.startswith(
+        f"# Figures\n\nWords.\n\n{MARK}\n## a\n\n`python -m tests.bench a` on this machine.\n\nnew\n"
+    )
+    assert said.endswith("## b\n\nbetween\n## c\n\nkept | ## no heading\n")
+    assert "old" not in said
+    assert with_sections(said, {}, "abcd") == said
+
+
+def test_the_page_of_figures_has_a_place_for_all_of_them() -> None:
     assert FIGURES.read_text("utf-8").count(MARK) == 1

@@ -567,6 +567,16 @@ def test_a_door_that_ends_at_once_is_no_sidecar() -> None:
         Client(lambda: dial_command([sys.executable, "-c", "raise SystemExit(69)"])).call("x/y")
 
 
+@pytest.mark.parametrize("then", ["pass", "sys.stdin.buffer.read(1)"])
+def test_a_door_that_refuses_tells_its_exit_code_and_where_its_words_are(
+    then: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    code = f"import sys; sys.stderr.write('no journal: disk full'); {then}; raise SystemExit(75)"
+    with pytest.raises(NoSidecar, match="it ended with exit code 75, and said why on stderr"):
+        Client(lambda: dial_command([sys.executable, "-c", code])).call("x/y")
+    assert capfd.readouterr().err == "no journal: disk full"
+
+
 DOOR = """
 import socket, sys
 sys.path[:0] = %r

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -215,6 +216,17 @@ def test_a_store_that_hangs_is_left_behind(place: Workspace, examine: Examine, m
     assert (code, findings(told, "store")) == (69, [("fail", f"{store}: timed_out: no answer within 0.05 seconds")])
 
 
+def test_people_read_values_with_their_units(
+    place: Workspace, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ARTIFACT_SIDECAR_KEEP_BYTES", "2000")
+    monkeypatch.setenv("ARTIFACT_SIDECAR_IDLE_EXIT", "7")
+    main(["doctor", *place.arguments])
+    told = capsys.readouterr().out
+    for setting in (r"keep_bytes\s+2000 bytes\s", r"idle_exit\s+7 seconds\s", r"lease_seconds\s+30 seconds\s"):
+        assert re.search(setting, told), setting
+
+
 # The index --------------------------------------------------------------------------------------------------------
 
 
@@ -256,3 +268,37 @@ def test_a_file_that_is_no_index_is_a_failure(place: Workspace, examine: Examine
     ((state, detail),) = findings(told, "index")
     assert (code, state) == (69, "fail")
     assert "wrong_bytes" in detail
+
+
+# Who writes -------------------------------------------------------------------------------------------------------
+
+
+def test_a_conversation_that_somebody_else_writes_is_told(
+    make_workspace: Callable[..., Workspace], examine: Examine, tmp_path: Path
+) -> None:
+    shared = {"index": str(tmp_path / "index.db"), "store": str(tmp_path / "store"), "conversation_id": "shared"}
+    first, second = make_workspace(settings=shared).start(), make_workspace(settings=shared)
+    writer = first.connect("runtime")
+    writer.call("turn/begin", {"turn_id": "turn_1"})
+    assert findings(examine(first)[1], "conversation") == [("ok", "this daemon writes it")]
+    second.start()
+    reader = second.connect("runtime")
+    eventually(lambda: reader.call("workspace/status")["conversation_store"]["lease"] == "reader", ceiling=60)
+    ((state, told),) = findings(examine(second)[1], "conversation")
+    assert state == "warn"
+    assert "writes it: here it can be read" in told
+    assert "another daemon" not in told, "it is named"
+
+
+@pytest.mark.parametrize(
+    ("kept", "state", "says"),
+    [
+        ({"state": "ok", "lease": "diverged", "held_by": "ann@here:out"}, "fail", "ann@here:out went on"),
+        ({"state": "unavailable", "reason": "timed_out", "lease": "unknown"}, "warn", "does not answer: timed_out"),
+        ({"state": "ok", "lease": "writer", "unsaved": 3}, "warn", "3 turns or summaries wait"),
+    ],
+)
+def test_what_is_wrong_with_saving_is_told(kept: dict[str, Any], state: str, says: str) -> None:
+    found = doctor._conversation({"conversation_store": kept})
+    assert found.state == state
+    assert says in found.detail

@@ -586,6 +586,68 @@ def test_the_next_one_cleans_up_after_one_that_was_killed(asked: Workspace, mode
     assert own_folders(place) == []
 
 
+WRITES = (
+    HOLDS
+    + """
+folder = os.path.join(os.environ["OUT_DIR"], os.environ["ARTIFACT_SIDECAR_TURN_ID"], "files")
+os.makedirs(folder)
+open(os.path.join(folder, "half.txt"), "w").write("work")
+print("ready", flush=True)
+time.sleep(600)
+"""
+)
+
+
+def killed(workspace: Workspace, place: Path, work: Path, *words: str) -> None:
+    """One that is killed while its program, which has made a file, goes on."""
+    process = started(
+        workspace, *words, "--sandbox", "none", "--work-dir", str(work), *python(WRITES), TMPDIR=str(place)
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+    process.kill()
+    process.communicate(timeout=CEILING)
+
+
+@pytest.mark.rule("exec.a-killed-one-leaves-no-call-open")
+def test_the_call_of_one_that_was_killed_is_ended_by_the_next(asked: Workspace, work: Path, tmp_path: Path) -> None:
+    (place := tmp_path / "temporary").mkdir()
+    runtime = asked.connect("runtime")
+    runtime.call("turn/begin", {"turn_id": "turn_2"})
+    killed(asked, place, work, "--tool-call-id", "tc_9")
+    assert ran(asked, "--sandbox", "none", "--", "true", TMPDIR=str(place))[0] == 0
+    assert own_folders(place) == []
+    assert runtime.refused("call/end", {"tool_call_id": "tc_9"}).kind == "not_found", "it is over"
+    result = runtime.call("artifact/fetch", {"path": "tc:turn_2.tc_9.result"})["ret"]["text"]
+    assert "was killed" in result
+    made = runtime.call("artifact/resolve", {"paths": ["fi:turn_2.files/half.txt"]})["results"][0]["artifact"]
+    assert (made["visibility"], made["tool_call_id"]) == ("external", "tc_9")
+    assert runtime.call("workspace/status")["turn_id"] == "turn_2", "the turn is the agent's"
+
+
+def test_the_turn_of_one_that_was_killed_is_in_nobodys_way(asked: Workspace, work: Path, tmp_path: Path) -> None:
+    (place := tmp_path / "temporary").mkdir()
+    killed(asked, place, work, "--turn", "turn_2")
+    code, _, err = ran(asked, "--turn", "turn_3", "--sandbox", "none", "--", "true", TMPDIR=str(place))
+    assert (code, err) == (0, "")
+    assert "turn_id" not in asked.connect("runtime").call("workspace/status")
+
+
+def test_what_was_begun_in_another_workspace_waits_for_the_next_one_in_there(
+    make_workspace: Callable[..., Workspace], asked: Workspace, work: Path, tmp_path: Path
+) -> None:
+    (place := tmp_path / "temporary").mkdir()
+    killed(asked, place, work, "--turn", "turn_2", "--tool-call-id", "tc_9")
+    other = make_workspace().start()
+    alone = ("--turn", "turn_2", "--sandbox", "none", "--", "true")
+    assert ran(other, *alone, TMPDIR=str(place))[0] == 0
+    assert is_free(work)
+    assert len(own_folders(place)) == 1
+    assert ran(asked, "--sandbox", "none", "--", "true", TMPDIR=str(place))[0] == 0
+    assert own_folders(place) == []
+    assert asked.connect("runtime").refused("call/end", {"tool_call_id": "tc_9"}).kind == "not_found"
+
+
 def test_what_one_that_runs_has_and_what_is_not_known_to_be_ours_is_left_alone(
     asked: Workspace, work: Path, tmp_path: Path
 ) -> None:

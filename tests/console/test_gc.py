@@ -93,6 +93,17 @@ def test_a_dry_run_frees_nothing_and_says_the_same(workspace: Workspace, command
     assert freed(workspace, command) == said
 
 
+def test_a_dry_run_ends_nobody_and_says_what_to_do_first(workspace: Workspace, command: Run) -> None:
+    assert workspace.daemon is not None
+    command(workspace, "sync")
+    code, out, err = command(workspace, "gc", "--dry-run")
+    assert (code, out) == (75, "")
+    assert f"process {workspace.daemon.pid} serves this workspace" in err
+    assert "`artifact-sidecar stop` first" in err
+    assert workspace.daemon.poll() is None
+    assert workspace.connect("runtime").call("workspace/status")["revision"] >= 0
+
+
 def test_superseded_versions_go_when_there_are_too_many(
     workspace: Workspace, command: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:

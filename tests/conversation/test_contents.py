@@ -12,6 +12,7 @@ import orjson
 from sidecar.conversation.archive import Content
 from sidecar.conversation.contents import Contents
 from sidecar.core.index_rows import Filters, IndexRow
+from sidecar.server.wire import encode_in_pieces
 from tests.conversation.inside import EVERYTHING, Inside, inside
 
 ROOM = 10_000_000
@@ -29,7 +30,7 @@ def stored_at(row: IndexRow) -> Path:
 
 
 def told(read: list[dict[str, Any]]) -> list[Any]:
-    return orjson.loads(orjson.dumps(read))
+    return orjson.loads(b"".join(encode_in_pieces(read, "runtime")))
 
 
 async def test_contents_come_in_the_order_of_the_rows_however_many_there_are(tmp_path: Path) -> None:

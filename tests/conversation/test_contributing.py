@@ -118,6 +118,22 @@ def test_a_vector_of_another_length_is_refused_wherever_it_comes(workspace: Work
     assert blobs(workspace) == before
 
 
+@pytest.mark.rule("store.wrong-vector-dimension-is-refused")
+def test_at_the_end_of_a_turn_it_is_refused_before_anything_ends(workspace: Workspace) -> None:
+    runtime = talk(workspace)
+    saved(runtime, content_str="soup", embedding=[0.0, 1.0])
+    ending = {"turn_id": "turn_1", "completion": {"text": "soup"}}
+    for vectors, wrong in (
+        ({"turn.log": [1.0, 0, 0]}, "embeddings.turn.log"),
+        ({"turn.log": [1.0, 0], "chat.assistant": [1.0]}, "embeddings.chat.assistant"),
+    ):
+        failure = runtime.refused("turn/end", {**ending, "embeddings": vectors})
+        assert (failure.code, failure.data["faults"][0]["where"]) == (-32602, wrong)
+    assert runtime.call("workspace/status")["turn_id"] == "turn_1"
+    ended = runtime.call("turn/end", {**ending, "embeddings": {"turn.log": [1.0, 0]}})
+    assert [one.get("needs_embedding") for one in ended["saved"] if one["kind"] == "turn.log"] == [None]
+
+
 def test_what_the_daemon_writes_itself_is_refused(workspace: Workspace) -> None:
     runtime = talk(workspace)
     for kind in ("conv.timeline.v1", "conv:sources_pool", "turn.log", "turn.log.reaction", "conv.thinking.stream"):

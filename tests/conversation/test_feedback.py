@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -10,8 +12,13 @@ from typing import Any
 
 import pytest
 
+from sidecar.core import limits
+from sidecar.core.errors import StoreUnavailable
+from sidecar.server.methods.turn import SAVING_LEAST
+from sidecar.stores.folder_store import FolderStore
 from tests.daemon_process import Workspace, eventually
 from tests.radosgw import Radosgw
+from tests.server.inside import Inside, awake
 
 IDENTITY = {"tenant": "acme", "project": "inn", "user_id": "ann", "conversation_id": "c-rated"}
 
@@ -155,3 +162,86 @@ def test_fifty_reactions_from_four_daemons_at_once_are_all_there(
         assert sorted(one["text"] for one in turn["feedbacks"]) == given
     for client in clients:
         client.close()
+
+
+class Held(FolderStore):
+    """A store that is held up while it is told to be, as one that hangs."""
+
+    def __init__(self, root: str) -> None:
+        super().__init__(root)
+        self.puts, self.gets = threading.Event(), threading.Event()
+        self.heal()
+
+    def heal(self) -> None:
+        self.puts.set()
+        self.gets.set()
+
+    def put(self, *args: Any, **named: Any) -> Any:
+        self.puts.wait(60)
+        return super().put(*args, **named)
+
+    def get(self, *args: Any, **named: Any) -> Any:
+        self.gets.wait(60)
+        return super().get(*args, **named)
+
+
+async def rated_turn(inside: Inside) -> None:
+    await inside.begin()
+    ended = await inside.ask("turn/end", {"turn_id": "turn_1", "completion": {"text": "Hello"}})
+    assert ended["saved"]
+
+
+async def test_a_store_that_hangs_is_not_waited_for_beyond_its_time(tmp_path: Path) -> None:
+    store = Held(str(tmp_path / "store"))
+    async with awake(tmp_path, store=store) as inside:
+        await rated_turn(inside)
+        inside.assembly.feedback.patience = 0.05
+        store.puts.clear()
+        try:
+            with pytest.raises(StoreUnavailable, match="nothing was kept") as refused:
+                await inside.ask("turn/feedback", rating("lost"))
+            assert refused.value.fault == "timed_out"
+        finally:
+            store.heal()
+        assert (await inside.ask("conversation/reactions"))["reactions"] == []
+
+
+async def test_a_reaction_is_acknowledged_before_a_log_that_cannot_be_read_tells_of_it(tmp_path: Path) -> None:
+    store = Held(str(tmp_path / "store"))
+    async with awake(tmp_path, store=store) as inside:
+        await rated_turn(inside)
+        inside.assembly.feedback.patience = 1.0
+        store.gets.clear()
+        try:
+            saved = await inside.ask("turn/feedback", rating("kept"))
+            assert saved["saved"]["kind"] == "turn.log.reaction"
+            mirroring = {*inside.assembly.feedback._under_way}
+        finally:
+            store.heal()
+        await asyncio.wait(mirroring)
+        (log,) = (await inside.ask("conversation/recent", {"kinds": ["turn.log"], "with_payload": True}))["items"]
+        assert "kept" in log["text"]
+
+
+async def test_the_end_of_a_turn_waits_for_hosting_and_saving_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, waits = Held(str(tmp_path / "store")), list[float]()
+    async with awake(tmp_path, store=store) as inside:
+        await inside.begin()
+        inside.write("turn_1/files/a.txt")
+        saver, real_end = inside.assembly.saver, inside.assembly.saver.end
+
+        async def end(turn_id: str, *, seconds: float) -> Any:
+            waits.append(seconds)
+            return await real_end(turn_id, seconds=seconds)
+
+        monkeypatch.setattr(saver, "end", end)
+        monkeypatch.setattr(limits, "HOSTING_WAIT", 0.3)
+        store.puts.clear()
+        try:
+            ended = await inside.ask("turn/end", {"turn_id": "turn_1"})
+        finally:
+            store.heal()
+        assert waits == [SAVING_LEAST], "hosting took all the time that there was"
+        assert {one["code"] for one in ended["notices"]} == {"hosting_pending", "saving_pending"}

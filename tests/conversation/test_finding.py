@@ -17,6 +17,7 @@ from sidecar.conversation.finding import Pick, Question
 from sidecar.core.errors import BadSelector, StoreUnavailable
 from sidecar.core.index_rows import Filters
 from sidecar.ports import Index
+from sidecar.server.wire import encode_in_pieces
 from tests.conversation.inside import EVERYTHING, Inside, inside, row
 from tests.daemon_process import Workspace
 from tests.rpc_client import Client
@@ -356,7 +357,7 @@ async def test_a_turns_log_is_told_without_its_blocks(tmp_path: Path) -> None:
         assert found is not None
         await one.put(replace(found, kind="turn.log"))
         answer = await one.finding.fetch(Pick(None, frozenset({"turn.log"}), 10, None), EVERYTHING)
-        (artifact,) = orjson.loads(orjson.dumps(answer))["turns"][0]["artifacts"]
+        (artifact,) = orjson.loads(b"".join(encode_in_pieces(answer, "runtime")))["turns"][0]["artifacts"]
         assert artifact["payload"] == {"tokens": 3}
 
 

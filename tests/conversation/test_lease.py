@@ -12,7 +12,7 @@ import pytest
 
 from sidecar.conversation.archive import Archive
 from sidecar.conversation.lease import Lease
-from sidecar.core.entries import Remembered
+from sidecar.core.entries import Remembered, TurnBegun, TurnEnded, TurnSaved
 from sidecar.core.errors import NotPermitted, StoreUnavailable
 from sidecar.core.index_rows import Commit, LeaseLost, Scope, Standing
 from sidecar.ports import Index
@@ -328,6 +328,7 @@ async def test_what_others_saved_is_waited_for_however_long_it_takes(index: Away
     await first.take()
     index.commit(SCOPE, Commit(next_block=7), fence=first.fence)
     await first.release()
+    second.patience = 0.2  # for a busy machine: until it is taking in, an index that says nothing is not waited for
     taking, taken = asyncio.Event(), asyncio.Event()
 
     async def catch_up(_: Standing) -> bool:
@@ -389,3 +390,49 @@ async def test_who_waits_for_a_lapsed_lease_goes_on_in_the_order_of_asking(index
     await asyncio.gather(*early, *late)
     assert order == sorted(order)
     assert not one.doubtful
+
+
+async def test_the_end_waits_for_an_index_no_longer_than_it_is_given(
+    index: Away, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sidecar.conversation.lease.FAREWELL", 600.0)
+    one, answers = slow(index, await named(workspace()))
+    await one.take()
+    answers.clear()
+    async with asyncio.timeout(60):
+        await one.release(within=0.01)
+    assert not one.mine
+
+
+async def saved_at(index: Away, change: int) -> Workspace:
+    """A workspace that has saved a turn by this change of the index."""
+    one = await named(workspace())
+    await one.stage(TurnBegun("turn_1", 1.0, ""), TurnEnded("turn_1", 2.0, "completed"))
+    first = lease(index, one)
+    await first.take()
+    for _ in range(3):
+        index.commit(SCOPE, Commit(), fence=first.fence)
+    await one.stage(TurnSaved("turn_1", one.revision, change, ()))
+    await first.release()
+    assert one.saved.is_saved("turn_1")
+    return one
+
+
+@pytest.mark.rule("store.an-index-that-was-set-back-gets-what-it-lost")
+@pytest.mark.parametrize(("change", "is_saved"), [(3, True), (7, False)])
+async def test_what_an_index_had_and_has_no_more_is_unsaved_again(index: Away, change: int, is_saved: bool) -> None:
+    one = await saved_at(index, change)
+    again = lease(index, one)
+    await again.take()
+    assert again.mine
+    assert one.saved.is_saved("turn_1") is is_saved
+
+
+async def test_an_index_that_knows_nothing_any_more_is_brought_nothing_back(index: Away) -> None:
+    """It may have been told to forget."""
+    one = await saved_at(index, 7)
+    index.forget(SCOPE)
+    again = lease(index, one)
+    await again.take()
+    assert again.mine
+    assert one.saved.is_saved("turn_1")

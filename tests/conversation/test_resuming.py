@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from sidecar.__main__ import main
 from tests.daemon_process import Workspace, eventually
 from tests.radosgw import Radosgw
 from tests.rpc_client import Client
@@ -384,3 +386,80 @@ def test_a_log_that_is_lost_leaves_placeholders_and_is_told(make_workspace: Make
     assert len(notices) == 1
     have_turn(runtime, 4)
     assert found(runtime, "ar:turn_3.user.prompt", "ar:turn_4.user.prompt") == [True, True]
+
+
+def copied(of: Workspace, to: Workspace) -> Workspace:
+    """The same state and files in another place, as somebody leaves them who copies folders by hand."""
+    for mine, its in ((of.state_dir, to.state_dir), (of.out_dir, to.out_dir)):
+        shutil.copytree(mine, its, dirs_exist_ok=True)
+    return to
+
+
+@pytest.mark.rule("store.one-writer-per-conversation")
+def test_of_a_workspace_and_its_copy_one_writes(make_workspace: Make, local: dict[str, str]) -> None:
+    first = make_workspace(settings=local).start()
+    runtime = first.connect("runtime")
+    have_turn(runtime, 1)
+    settled(runtime)
+    runtime.close()
+    first.stop()
+    second = copied(first, make_workspace(settings=local))
+    writer = first.start().connect("runtime")
+    writer.call("turn/begin", {"turn_id": "turn_2"})
+    reader = second.start().connect("runtime")
+    becomes(reader, "reader")
+    assert reader.refused("turn/begin", {"turn_id": "turn_3"}).kind == "not_permitted"
+    assert lease_of(writer) == "writer"
+    writer.call("turn/end", {"turn_id": "turn_2"})
+
+
+@pytest.mark.rule("store.one-writer-per-conversation")
+def test_a_copy_takes_in_what_was_saved_after_it_was_made(make_workspace: Make, local: dict[str, str]) -> None:
+    first = make_workspace(settings=local).start()
+    runtime = first.connect("runtime")
+    have_turn(runtime, 1)
+    settled(runtime)
+    runtime.close()
+    first.stop()
+    second = copied(first, make_workspace(settings=local))
+    runtime = first.start().connect("runtime")
+    have_turn(runtime, 2)
+    settled(runtime)
+    told = runtime.call("timeline/blocks")["blocks"]
+    rows = runtime.call("sources/list")["rows"]
+    runtime.close()
+    first.stop()
+    runtime = second.start().connect("runtime")
+    becomes(runtime, "writer")
+    known = runtime.call("timeline/blocks")["blocks"]
+    assert [(one["type"], one.get("text")) for one in known] == [(one["type"], one.get("text")) for one in told]
+    assert [(row["sid"], row.get("url")) for row in runtime.call("sources/list")["rows"]] == [
+        (row["sid"], row.get("url")) for row in rows
+    ]
+    have_turn(runtime, 3)
+    settled(runtime)
+
+
+@pytest.mark.xfail(strict=True, reason="a workspace that had loaded a turn keeps it when another one erases it")
+def test_what_was_erased_is_gone_from_a_workspace_that_had_loaded_it(
+    make_workspace: Make, local: dict[str, str]
+) -> None:
+    first, second = make_workspace(settings=local).start(), make_workspace(settings=local)
+    runtime = first.connect("runtime")
+    have_turn(runtime, 1)
+    have_turn(runtime, 2)
+    settled(runtime)
+    runtime.close()
+    reader = second.start().connect("runtime")
+    assert found(reader, "ar:turn_1.user.prompt") == [True]
+    reader.close()
+    second.stop()
+    first.stop()
+    assert main(["erase", "--turn", "turn_1", "--yes", *first.arguments, *options_of(local)]) == 0
+    reader = second.start().connect("runtime")
+    settled(reader)
+    assert texts(reader, "turn_1") == [None] * len(texts(reader, "turn_1"))
+
+
+def options_of(settings: dict[str, str]) -> list[str]:
+    return ["--store", settings["store"], "--index", settings["index"]]

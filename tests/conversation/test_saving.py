@@ -20,7 +20,7 @@ from tests.conversation.shelf import SCOPE, STORED, Shelf, have_turn, of_kind
 from tests.daemon_process import Workspace, eventually
 from tests.faulty_front import Answer, FaultyFront, Hang
 from tests.radosgw import Radosgw
-from tests.rpc_client import HungUpError
+from tests.rpc_client import HungUpError, RpcError
 
 LONG = 30.0
 EVERYTHING = sorted([*STORED, "chat:user", "chat:assistant"])
@@ -175,7 +175,9 @@ def test_vectors_come_from_the_caller_and_what_waits_for_one_says_so(workspace: 
 def test_a_vector_that_fits_into_no_index_costs_no_row(workspace: Workspace, shelf: Shelf) -> None:
     runtime = workspace.connect("runtime")
     have_turn(runtime, 1, embeddings={"chat:user": [1.0, 0.0]})
-    ended = have_turn(runtime, 2, embeddings={"chat:user": [1.0, 0.0, 0.0]})
+    with pytest.raises(RpcError, match="vectors here have 2 numbers, and this has 3"):
+        have_turn(runtime, 2, embeddings={"chat:user": [1.0, 0.0, 0.0]})
+    ended = runtime.call("turn/end", {"turn_id": "turn_2", "completion": {"text": "Answer 2"}})
     assert of_kind(ended["saved"], "chat:user")["needs_embedding"]
     assert shelf.kinds("turn_2") == EVERYTHING
 

@@ -445,3 +445,61 @@ def test_versions_are_only_ever_added_and_keep_their_bytes(events: list[tuple[st
         fact = story.artifact.fact
         assert fact is not None
         assert story.artifact.knows(fact.sha256), "bytes on disk are always a known version"
+
+
+calls = st.sampled_from(["", "tc_1", "tc_2"])
+blocks = st.one_of(
+    st.builds(lambda call, mime: (call, {"artifact_path": PATH, "mime": mime}), calls, st.sampled_from(["a/b", "c/d"])),
+    st.builds(lambda call, text: (call, text), calls, st.sampled_from(["one", "two"])),
+)
+
+
+@given(st.lists(blocks, min_size=1), st.integers(0, 20), st.booleans())
+def test_what_a_start_notes_is_what_would_have_been_told(
+    said: list[tuple[str, Any]], asked_after: int, is_shown: bool
+) -> None:
+    """Asked for in between or not: noted blocks make the same versions."""
+    path = parse(PATH)
+    assert isinstance(path, FilePath)
+    told, noted = Artifacts(), Artifacts(lambda physical: 7 if physical == path.physical else None)
+    for number, (call, what) in enumerate(said):
+        meta = {"tool_call_id": call, **({"rel": "read"} if is_shown and number == 2 else {})}
+        block = {"type": "react.tool.result", "ts": float(number), "meta": meta}
+        if isinstance(what, str):
+            block |= {"path": PATH, "text": what}
+        else:
+            block |= {"mime": "application/json", "text": orjson.dumps(what).decode()}
+        one = tell(block, Defaults("turn_1", 0.0))
+        assert one.part is not None
+        told.tell(told.at(path), one.head, one.part, number)
+        if not noted.note(PATH, one.head, one.part, number):
+            noted.tell(noted.at(path), one.head, one.part, number)
+        if number == asked_after:
+            noted.get(PATH)
+    (one,), (other,) = list(told), list(noted)
+    assert describe_versions(one) == describe_versions(other)
+    if one.versions:
+        assert describe(one, {}) | {"sid": 7} == describe(other, {}) | {"sid": 7}
+    assert [version.blocks for version in one.versions] == [version.blocks for version in other.versions]
+    assert [version.facts for version in one.versions] == [version.facts for version in other.versions]
+    assert (other.sid, [*noted.of_turn("turn_1")], [*noted.of_turn("turn_2")]) in (
+        (7, [other], []),
+        (None, [other], []),
+    )
+
+
+def test_what_cites_was_shown_again_or_has_a_long_story_is_not_put_off() -> None:
+    def note(artifacts: Artifacts, **block: Any) -> bool:
+        one = tell({"type": "react.tool.result", "path": PATH, "text": "x", **block}, Defaults("turn_1", 0.0))
+        assert one.part is not None
+        return artifacts.note(PATH, one.head, one.part, 0)
+
+    assert not note(Artifacts(), meta={"sources_used": [1]})
+    assert not note(Artifacts(), meta={"rel": "read"})
+    told = Artifacts()
+    assert sum(note(told) for _ in range(2000)) < 500
+    assert list(Artifacts().seen()) == []
+    assert list(told.seen()) == []
+    assert told.get(PATH) is not None
+    assert len(list(told.seen())) == 1
+    assert not note(told)

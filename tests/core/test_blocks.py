@@ -192,6 +192,7 @@ def test_a_path_is_kept_in_its_one_form(path: str | None, canonical: str) -> Non
         ({"mime": 5}, BadPath),
         ({"type": 5}, BadPath),
         ({"path": FILE, "base64": "no base64"}, BadPath),
+        ({"path": FILE, "base64": "no b\u00e4se64"}, BadPath),
         ({"meta": {"deep": nested(1000)}}, TooLarge),
         ({"deep": nested(LEVELS)}, TooLarge),
     ],

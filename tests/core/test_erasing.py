@@ -173,7 +173,7 @@ def test_a_whole_conversation_leaves_whose_it_was_and_its_highest_sid() -> None:
     assert workspace.facts["conversation"] == IDENTITY
     assert workspace.facts["named"] is True
     assert workspace.pool.highest == 4
-    assert whose(left) == (IDENTITY, "", "", {"registered"})
+    assert whose(left) == (IDENTITY, "", "", "", {"registered"})
     again = dict(without_anything(left, ts=10.0))
     assert opened([Record(seq, *stored) for seq, stored in again.items() if stored]).pool.highest == 4
 

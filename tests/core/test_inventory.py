@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sidecar.core.inventory import News, StatKey, Survey, admit, news, sort_out
+from sidecar.core.inventory import ByFolder, News, StatKey, Survey, admit, news, sort_out, widest
 
 
 def key(mtime: int, size: int = 1) -> StatKey:
@@ -69,3 +69,23 @@ def test_a_survey_is_sorted_out_into_what_is_a_turns_and_what_has_no_name() -> N
     assert sorted(found.survey.files) == ["turn_1/attachments/b/c.txt", "turn_1/files/a.txt"]
     assert found.survey.folders == ("", "turn_1", "turn_1/files")
     assert found.ambiguous == ("turn_2.files/g.txt",)
+
+
+PATHS = ["a", "t/a", "t/b", "t/u/c", "t/u/v/d", "tu/e"]
+
+
+@given(st.lists(st.tuples(st.sampled_from(PATHS), st.booleans())), st.sampled_from(["t", "t/u", "tu", "u"]))
+def test_what_is_below_a_folder_is_what_is_known_and_begins_like_it(notes: list[tuple[str, bool]], scope: str) -> None:
+    known, by_folder = set[str](), ByFolder()
+    for path, there in notes:
+        by_folder.note(path, there=there)
+        (known.add if there else known.discard)(path)
+    assert sorted(by_folder.below(scope)) == sorted(path for path in known if path.startswith(f"{scope}/"))
+
+
+@pytest.mark.parametrize(
+    ("scopes", "left"),
+    [(["a/b", "a", "ab", "c/d/e", "c/d/f"], ["a", "ab", "c/d/e", "c/d/f"]), (["a", ""], [""]), ([], [])],
+)
+def test_scopes_within_others_are_left_out(scopes: list[str], left: list[str]) -> None:
+    assert widest(scopes) == left

@@ -159,3 +159,10 @@ def test_a_path_that_is_not_whole_is_no_selector() -> None:
     for text in ["so:sources_pool[1", "sources_pool[1", "so:1", "so:pool[1]", "[1]", "1]", "sources_pool[1]]", "so:"]:
         with pytest.raises(BadSelector):
             parse_selector(text)
+
+
+def test_a_refusal_of_a_selector_can_be_written_down_whatever_was_asked() -> None:
+    """Found by fuzzing: half a surrogate pair is no UTF-8, and came back in the refusal."""
+    with pytest.raises(BadSelector) as refused:
+        parse_selector("so:\udced")
+    assert refused.value.about == "so:\\udced"

@@ -113,6 +113,8 @@ def test_an_older_spelling_is_known_for_one() -> None:
     [
         ("fi:turn_1.files/a.md", None, "fi:turn_2.files/x y.md"),
         ("turn_1/files/a.md", None, "turn_2/files/x y.md"),
+        ("[a](turn_1/files/a.md)", None, "turn_2/files/x%20y.md"),
+        ("[a](<turn_1/files/a.md>)", "turn_3/files", "turn_2/files/x%20y.md"),
         ("![a](../b.png)", "turn_2/files/sub", "../x%20y.md"),
         ("![a](b.png)", "turn_3/files", "../../turn_2/files/x%20y.md"),
     ],
@@ -170,3 +172,23 @@ def test_what_is_written_is_what_stands_there(text: str, mime: str) -> None:
 def test_long_texts_have_none_and_many_references_are_cut() -> None:
     assert told("[[S:1]]" + " " * limits.REFERENCED_CHARS) == []
     assert len(told("[[S:1]] turn_1/files/a.md\n" * limits.REFERENCES_IN_TEXT)) == limits.REFERENCES_IN_TEXT
+
+
+SHEET = """
+@import "base.css";
+/* url(no.png) */
+.a { background: url( 'b c.png' ) , url(turn_1/files/d.svg#x); content: "url(no.png)" }
+@font-face { src: url("data:font/woff2;base64,AA") }
+.b { background: url(https://example.com/e.png) url(f\\67.png) }
+"""
+
+
+def test_a_style_sheet_refers_to_files_by_url_and_import() -> None:
+    found = references(SHEET, "text/css", folder="turn_2/files")
+    assert [(one.written, one.usual.physical if isinstance(one.usual, FilePath) else None) for one in found] == [
+        ("base.css", "turn_2/files/base.css"),
+        ("b c.png", "turn_2/files/b c.png"),
+        ("turn_1/files/d.svg#x", "turn_1/files/d.svg"),
+    ]
+    assert all(SHEET[one.start : one.end] == one.written for one in found)
+    assert {one.embedded for one in found} == {True}

@@ -11,7 +11,7 @@ from sidecar.core.artifacts import Artifacts, Visibility
 from sidecar.core.entries import Entry, FileGone, FileSeen, SourceSet
 from sidecar.core.inventory import FileFact, StatKey
 from sidecar.core.paths import FilePath, parse_physical
-from sidecar.core.registration import ROWS_AT_ONCE, file_row, register, settle
+from sidecar.core.registration import file_row, register, settle
 from sidecar.core.sources import SourcesPool, plan_merge
 
 ELIGIBLE = ("text/*", "image/*", "application/pdf")
@@ -229,9 +229,9 @@ def test_the_row_of_a_file_says_where_it_is_and_what(
     }
 
 
-def test_many_files_are_numbered_in_order_whatever_comes_in_one_slice() -> None:
+def test_many_files_are_numbered_in_order() -> None:
     world = World()
-    paths = [f"turn_1/files/{number:04}.txt" for number in range(2 * ROWS_AT_ONCE + 3)]
+    paths = [f"turn_1/files/{number:04}.txt" for number in range(131)]
     world.register(*(fact(path, sha256=path) for path in paths), calls=("tc_1",))
     settled = world.settle("tc_1", *((path, "external") for path in paths))
     assert rows(settled) == [(at + 1, path) for at, path in enumerate(paths)]

@@ -70,3 +70,20 @@ def test_a_change_of_a_file_is_a_change_of_its_artifact(entry: Entry) -> None:
     state.apply(2, entry, happened)
     assert list(happened.artifacts) == ["fi:turn_1.files/a.txt"]
     assert [change.revision for change in state.log.since(1, state.timeline)] == [2]
+
+
+def test_a_run_of_blocks_is_applied_as_one_block_after_the_other() -> None:
+    path = "fi:turn_1.files/a.md"
+    told = [
+        tell({"type": "react.tool.result", "text": f"{at}", **({"path": path} if at % 2 else {})}, Defaults(turn, 1.0))
+        for at, turn in enumerate(("turn_1", "turn_1", "turn_2", "turn_2"))
+    ]
+    alone, together = State(), State()
+    apart, at_once = Happened(), Happened()
+    for seq, one in enumerate(told, start=1):
+        alone.apply(seq, BlockTold(one), apart)
+    together.apply_told(range(1, 5), told, at_once)
+    assert (at_once.blocks, at_once.turns) == (apart.blocks, apart.turns) == ([0, 1, 2, 3], {"turn_1", "turn_2"})
+    assert list(at_once.artifacts) == list(apart.artifacts) == [path]
+    assert [*together.timeline.heads] == [*alone.timeline.heads]
+    assert (together.revision, len(together.artifacts.get(path).versions)) == (4, 2)  # type: ignore[union-attr]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from urllib.parse import unquote
 
 import pytest
 from hypothesis import given
@@ -94,3 +95,13 @@ def test_every_key_is_plain_ours_and_of_bounded_length(rel: str, identity: list[
     assert is_ours(key, Identity(*identity))
     assert re.fullmatch(r"[A-Za-z0-9._@%/-]+", key)
     assert len(key.rpartition("/")[2]) <= 200
+
+
+@pytest.mark.parametrize("letter", ["Ö", ",", "😀", "a"])
+@pytest.mark.parametrize("shift", range(4))
+def test_of_a_long_name_whole_characters_stay(letter: str, shift: int) -> None:
+    """Found by fuzzing: a code that was cut in two became letters that the name does not have."""
+    name = letter * (240 // len(letter.encode())) + "x" * shift + ".md"
+    kept = unquote(key_for(FilePath("turn_1", "files", name), SHA, ME).partition("-1/turn_1/")[2][17:], errors="strict")
+    assert len(kept) > 40 // len(letter.encode())
+    assert name.endswith(kept)

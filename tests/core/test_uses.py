@@ -70,7 +70,7 @@ def test_only_so_many_uses_of_one_call_are_kept() -> None:
 def test_what_says_itself_what_it_was_made_of_is_a_user_of_its_own() -> None:
     uses = settled(Uses(), A, by=B)
     assert (uses.of, uses.users) == ({B: {A: "observed"}}, {A: {B: None}})
-    assert (uses.told_in, uses.made) == ({B: "tc_1"}, {"tc_1": {B: None}})
+    assert (uses.told_in, uses.made) == ({B: "tc_1"}, {"tc_1": (B,)})
 
 
 def seen(path: str, call: str) -> FileSeen:
@@ -90,7 +90,7 @@ def test_a_state_knows_its_uses_by_its_entries_alone() -> None:
         state.decide(entry, seq)
         state.apply(seq, entry, Happened())
     assert state.uses.of == {"tc_1": {A: "observed"}}
-    assert state.uses.made == {"tc_1": {B: None}}
+    assert state.uses.made == {"tc_1": (B,)}
     assert state.calls.durable["tc_1"].watched
 
 

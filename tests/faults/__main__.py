@@ -8,6 +8,7 @@ anything was wrong.
 from __future__ import annotations
 
 import argparse
+import os
 import random
 import re
 import sys
@@ -15,7 +16,7 @@ from pathlib import Path
 from time import monotonic
 
 from tests.faults.figures import Outcome, Row, line, measured, table
-from tests.faults.table import ELSEWHERE, ROWS
+from tests.faults.table import ROWS
 
 FIGURES = Path(__file__).with_name("FIGURES.md")
 MARK = "<!-- Everything below is written by `python -m tests.faults --long --write`. -->\n"
@@ -34,7 +35,7 @@ def main() -> int:
     for row in wanted:
         print(f"{row.number} {row.name}, seed {seed}", file=sys.stderr, flush=True)
         began = monotonic()
-        found = measured(row, seed)
+        found = measured(row, seed, jobs=options.jobs)
         if isinstance(found, Outcome):
             clean = clean and not found.wrong
             print(*found.faults, sep="\n", file=sys.stderr)
@@ -50,6 +51,9 @@ def read_options() -> argparse.Namespace:
     parser.add_argument("--long", action="store_true", help="find them; without it they are only named")
     parser.add_argument("--seed", type=int, help="of everything that is left to chance; random by default")
     parser.add_argument("--only", action="append", default=[], metavar="NAME", help="a number, or a part of a name")
+    parser.add_argument(
+        "--jobs", type=int, default=os.cpu_count() or 1, help="processes at once, where that is no matter"
+    )
     parser.add_argument("--write", action="store_true", help="put what is found into FIGURES.md")
     return parser.parse_args()
 
@@ -63,10 +67,7 @@ def keep(lines: dict[int, str]) -> None:
     head, mark, rest = FIGURES.read_text("utf-8").partition(MARK)
     kept = {int(found[1]): found[0] for found in re.finditer(r"^\| (\d+) \|.*$", rest, re.MULTILINE)}
     all_lines = kept | lines
-    elsewhere = "".join(f"\n{number}: {where}." for number, where in ELSEWHERE.items())
-    FIGURES.write_text(
-        f"{head}{mark}\n{table(all_lines[number] for number in sorted(all_lines))}{elsewhere}\n", "utf-8"
-    )
+    FIGURES.write_text(f"{head}{mark}\n{table(all_lines[number] for number in sorted(all_lines))}", "utf-8")
 
 
 if __name__ == "__main__":

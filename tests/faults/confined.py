@@ -11,8 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from tests.daemon_process import PROJECT, Workspace, environment
+from tests.faults.disk_shim import require_shim
 
-WATCH_LIMIT = "/proc/sys/user/max_inotify_watches"
+WATCH_LIMIT, INSTANCE_LIMIT = "/proc/sys/user/max_inotify_watches", "/proc/sys/user/max_inotify_instances"
+CLOCK = Path(__file__).with_name("clock_shim.c")
 # Root needs no user namespace to mount something; everybody else becomes root of one of their own.
 _MOUNTS = ["unshare", "-m"] if os.geteuid() == 0 else ["unshare", "-U", "-r", "-m"]
 
@@ -44,6 +46,10 @@ class ConfinedWorkspace(Workspace):
         super().__init__(folder, **arguments)
         self._within = [*namespace, "sh", "-c", before, "sh"]
 
+    def unconfine(self) -> None:
+        """The next daemon runs in the world as it is."""
+        self._within = ["env"]
+
     def serve(self, *, options: Sequence[str] = ()) -> subprocess.Popen[bytes]:
         words = [sys.executable, "-m", "sidecar", "serve", *self.arguments, *self.options, *options]
         with self.log.open("ab") as log:
@@ -61,6 +67,26 @@ def with_few_watches(folder: Path, *, watches: int) -> ConfinedWorkspace:
     """Its daemon may watch `watches` folders, one more is refused by the kernel."""
     before = f'echo {watches} > {WATCH_LIMIT} && exec "$@"'
     return ConfinedWorkspace(folder, namespace=["unshare", "-U", "-r"], before=before)
+
+
+def with_few_inotifies(folder: Path, *, instances: int) -> ConfinedWorkspace:
+    """Its daemon may have so many watchers at once, whatever they watch."""
+    before = f'echo {instances} > {INSTANCE_LIMIT} && exec "$@"'
+    return ConfinedWorkspace(folder, namespace=["unshare", "-U", "-r"], before=before)
+
+
+def with_a_clock(folder: Path, **arguments: Any) -> ConfinedWorkspace:
+    """Its daemon's clock on the wall is what `set_clock` says."""
+    folder.mkdir(parents=True)
+    (folder / "clock").write_bytes(bytes(8))
+    namespace = ["env", f"LD_PRELOAD={require_shim(CLOCK)}", f"CLOCK_FILE={folder / 'clock'}"]
+    return ConfinedWorkspace(folder, namespace=namespace, before='exec "$@"', **arguments)
+
+
+def set_clock(workspace: Workspace, seconds: int) -> None:
+    """By how much its clock is wrong from now on."""
+    with (workspace.folder / "clock").open("r+b") as file:
+        file.write(seconds.to_bytes(8, "little", signed=True))
 
 
 def with_tiny_state(folder: Path, *, size: str) -> ConfinedWorkspace:
@@ -88,6 +114,11 @@ def seen_by_the_daemon(workspace: Workspace) -> dict[str, int]:
 
 def resize(workspace: Workspace, size: str) -> None:
     """Give the disk of the state folder another size while the daemon runs."""
+    remount(workspace, workspace.state_dir, f"size={size}")
+
+
+def remount(workspace: Workspace, place: Path, how: str) -> None:
+    """Change how the daemon that runs has a disk mounted, as mount(8) writes it: `ro`, `rw`, `size=1m`."""
     assert workspace.daemon is not None
     inside = ["nsenter", "-t", str(workspace.daemon.pid), "-m", *([] if os.geteuid() == 0 else ["-U"])]
-    subprocess.run([*inside, "mount", "-o", f"remount,size={size}", str(workspace.state_dir)], check=True)
+    subprocess.run([*inside, "mount", "-o", f"remount,{how}", str(place)], check=True)

@@ -24,7 +24,7 @@
 
 enum { MADE = 'c', FOLDER = 'd', WRITTEN = 'w', CUT = 't', SYNC = 's', SYNCED = 'e', ALL = 'a', RENAMED = 'r',
        EXCHANGED = 'x', LINKED = 'l', REMOVED = 'u' };
-enum { NONE, EIO_ONCE, FULL_ONCE, FULL_FROM, EXIT_BEFORE, HALF_THEN_EXIT };
+enum { NONE, EIO_ONCE, FULL_ONCE, FULL_FROM, EXIT_BEFORE, HALF_THEN_EXIT, READ_ONLY_FROM };
 
 struct record {
   uint64_t at, number, node, folder, other, offset;
@@ -55,7 +55,8 @@ uint64_t disk_count(void) { return count; }
 
 __attribute__((constructor)) static void begin(void) {
   const char *folder = getenv("DISK_ROOT");
-  if (folder) disk_watch(folder, getenv("DISK_LOG"), NONE, 0);
+  const char *fault = getenv("DISK_FAULT"), *nth = getenv("DISK_NTH");
+  if (folder) disk_watch(folder, getenv("DISK_LOG"), fault ? atoi(fault) : NONE, nth ? strtoull(nth, 0, 10) : 0);
 }
 
 static int below(const char *path) { return strncmp(path, root, strlen(root)) == 0 || strlen(root) == 1; }
@@ -113,13 +114,15 @@ static void take_down(struct record r, const char *name, const char *other, cons
   syscall(SYS_writev, log_fd, parts, 4);
 }
 
+static int reason(void) { return kind == EIO_ONCE ? EIO : kind == READ_ONLY_FROM ? EROFS : ENOSPC; }
+
 /* Whether this change fails; never returns when the program is to die here. */
 static int fails(void) {
   count++;
-  if (!kind || count < fail_at || (count > fail_at && kind != FULL_FROM)) return 0;
+  if (!kind || count < fail_at || (count > fail_at && kind != FULL_FROM && kind != READ_ONLY_FROM)) return 0;
   if (kind == EXIT_BEFORE) _exit(9);
   if (kind == HALF_THEN_EXIT) return -1;
-  errno = kind == EIO_ONCE ? EIO : ENOSPC;
+  errno = reason();
   return 1;
 }
 
@@ -204,7 +207,7 @@ static int sync_by(int fd, long call, uint32_t what) {
   uint64_t mine = count;
   if (!failing) take_down((struct record){.what = what, .number = mine, .node = node}, 0, 0, 0);
   pthread_mutex_unlock(&lock);
-  if (failing) { errno = kind == EIO_ONCE ? EIO : ENOSPC; return -1; }
+  if (failing) { errno = reason(); return -1; }
   int done = syscall(call, fd);
   int kept = errno;
   pthread_mutex_lock(&lock);

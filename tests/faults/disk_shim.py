@@ -25,7 +25,10 @@ NEEDED = "a C compiler is not installed: apt-get install -y --no-install-recomme
 _HEADER = struct.Struct("=QQQQQQ4I")
 
 MADE, FOLDER, WRITTEN, CUT, SYNC, SYNCED, ALL, RENAMED, EXCHANGED, LINKED, REMOVED = (ord(c) for c in "cdwtsearxlu")
-FAULTS = {"EIO": 1, "full once": 2, "full from then on": 3, "death before it": 4, "death in the middle": 5}
+FAULTS = {
+    "EIO": 1, "full once": 2, "full from then on": 3, "death before it": 4, "death in the middle": 5,
+    "read-only from then on": 6,
+}  # fmt: skip
 
 
 class Change(NamedTuple):
@@ -52,31 +55,36 @@ def compiler() -> str | None:
 
 
 @cache
-def shim() -> str:
+def shim(source: Path = SOURCE) -> str:
     """The path of the library, made when it is not there yet."""
-    known = hashlib.sha256(SOURCE.read_bytes()).hexdigest()[:16]
-    made = Path(tempfile.gettempdir()) / f"as-disk-shim-{os.getuid()}-{known}.so"
+    known = hashlib.sha256(source.read_bytes()).hexdigest()[:16]
+    made = Path(tempfile.gettempdir()) / f"as-{source.stem}-{os.getuid()}-{known}.so"
     if not made.exists():
         making = made.with_suffix(f".{os.getpid()}")
-        words = [str(compiler()), "-O2", "-shared", "-fPIC", "-o", str(making), str(SOURCE), "-ldl", "-lpthread"]
+        words = [str(compiler()), "-O2", "-shared", "-fPIC", "-o", str(making), str(source), "-ldl", "-lpthread"]
         subprocess.run(words, check=True, capture_output=True)
         making.rename(made)
     return str(made)
 
 
-def require_shim() -> str:
+def require_shim(source: Path = SOURCE) -> str:
     """The same for a test, which is skipped where nothing compiles, but never in CI."""
     if compiler() is None:
         if os.environ.get("CI") == "true":
             pytest.fail(NEEDED)
         print(f"skipped: {NEEDED}")
         pytest.skip(NEEDED)
-    return shim()
+    return shim(source)
 
 
 def recording(folder: Path, log: Path) -> list[str]:
     """The words before a program that have all its changes below `folder` taken down in `log`."""
     return ["env", f"LD_PRELOAD={shim()}", f"DISK_ROOT={folder}", f"DISK_LOG={log}"]
+
+
+def failing(folder: Path, fault: str, nth: int) -> list[str]:
+    """The words before a program whose `nth` change below `folder` fails."""
+    return ["env", f"LD_PRELOAD={shim()}", f"DISK_ROOT={folder}", f"DISK_FAULT={FAULTS[fault]}", f"DISK_NTH={nth}"]
 
 
 def fail_at(folder: Path, fault: str, nth: int) -> None:

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from xml.etree import ElementTree as ET
 
 from tests.daemon_process import PROJECT, environment
+from tests.faults import chance
 
 
 class Outcome(NamedTuple):
@@ -28,6 +29,17 @@ class NotMeasured(Exception):  # noqa: N818 - it says why
     """Something that is needed for it is not installed."""
 
 
+class Run(NamedTuple):
+    """One finding of a figure: what its chances come from, a folder of its own, how many processes it may take."""
+
+    seed: int
+    folder: Path
+    jobs: int = 1
+
+
+Measure = Callable[[Run], Outcome]
+
+
 @dataclass(frozen=True, slots=True)
 class Row:
     """A figure: its number and name, what it is to be, how the long run finds it, and the tests that find it daily."""
@@ -35,20 +47,25 @@ class Row:
     number: int
     name: str
     aim: str
-    long: Callable[[int, Path], Outcome]
+    long: Measure
     daily: tuple[str, ...]
 
 
-def found_by(*tests: str, times: int = 1) -> Callable[[int, Path], Outcome]:
-    """A figure that tests find: run them so often, each time with seeds of their own, and count cases and failures."""
+def found_by(*tests: str, times: int = 1) -> Measure:
+    """A figure that tests find: run them so often in their long size, and count cases and failures.
 
-    def measure(_: int, folder: Path) -> Outcome:
+    Run number n of them takes its chances from the seed and n; a test that fails is run again by `FAULTS_SEED`.
+    """
+
+    def measure(run: Run) -> Outcome:
         tried = wrong = skipped = 0
         faults: list[str] = []
-        for run in range(times):
-            report = folder / f"report-{run}.xml"
-            words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--junitxml={report}", *tests]
-            ran = subprocess.run(words, cwd=PROJECT, env=environment(), capture_output=True, text=True, check=False)
+        for number in range(times):
+            report = run.folder / f"report-{number}.xml"
+            pytest = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--junitxml={report}"]
+            words = [*pytest, f"--hypothesis-seed={run.seed + number}", *tests]
+            chances = environment(**{chance.SEED: str(run.seed + number), chance.SIZE: "long"})
+            ran = subprocess.run(words, cwd=PROJECT, env=chances, capture_output=True, text=True, check=False)
             if not report.exists():
                 raise NotMeasured(ran.stdout[-300:] + ran.stderr[-300:])
             for case in ET.parse(report).iter("testcase"):
@@ -58,7 +75,9 @@ def found_by(*tests: str, times: int = 1) -> Callable[[int, Path], Outcome]:
                 tried += 1
                 if case.find("failure") is not None or case.find("error") is not None:
                     wrong += 1
-                    faults.append(f"{case.get('classname')}::{case.get('name')}")
+                    said = f"{chance.SEED}={run.seed + number} {case.get('classname')}::{case.get('name')}"
+                    why = "".join(one.text or "" for one in (*case.iter("failure"), *case.iter("error")))
+                    faults.append(f"{said}\n{why[-2000:]}")
         if not tried:
             raise NotMeasured(f"{skipped} cases were skipped, none ran")
         return Outcome(tried, wrong, f"{skipped} skipped" if skipped else "", tuple(faults))
@@ -66,11 +85,11 @@ def found_by(*tests: str, times: int = 1) -> Callable[[int, Path], Outcome]:
     return measure
 
 
-def measured(row: Row, seed: int) -> Outcome | NotMeasured:
+def measured(row: Row, seed: int, *, jobs: int = 1) -> Outcome | NotMeasured:
     """What was found. A figure that breaks is one that is wrong, and the next ones are found all the same."""
     with tempfile.TemporaryDirectory(prefix="as-figure-", ignore_cleanup_errors=True) as folder:
         try:
-            return row.long(seed, Path(folder))
+            return row.long(Run(seed, Path(folder), jobs))
         except NotMeasured as missing:
             return missing
         except Exception as fault:  # noqa: BLE001 - whatever it is, it is a finding

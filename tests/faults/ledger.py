@@ -16,6 +16,9 @@ class Ledger:
 
     def __init__(self) -> None:
         self.acknowledged = 0
+        self.kinds: Counter[str] = Counter()
+        self.recoveries: list[float] = []  # seconds from each awakening to its first answer
+        self._rated: set[tuple[str, str]] = set()
         self._blocks: dict[int, str] = {}
         self._keys: dict[int, str] = {}  # every number that was ever given or seen, and what it stood for
         self._files: dict[str, list[str]] = {}
@@ -30,17 +33,25 @@ class Ledger:
         self.acknowledged += 1
         match said:
             case {"blocks": told, "revision": revision}:
+                self.kinds["groups of blocks"] += 1
                 self._blocks.update(dict(told))
                 self._revision = max(self._revision, revision)
             case {"rows": rows}:
+                self.kinds["groups of sources"] += 1
                 self._number({int(sid): key for sid, key in rows.items()})
             case {"file": path, "sha256": sha256, "sid": sid}:
+                self.kinds["files made, written and patched"] += 1
                 self._files.setdefault(path, []).append(sha256)
                 if sid is not None:
                     self._sids[path] = sid
             case {"turn": turn}:
+                self.kinds["turns ended, hosted and saved"] += 1
                 self._over.add(turn)
+            case {"rated": turn, "text": text}:
+                self.kinds["reactions"] += 1
+                self._rated.add((turn, text))
             case {"ended": call, "path": path, "visibility": visibility}:
+                self.kinds["calls"] += 1
                 self._ended.add(call)
                 self._visibility[path] = visibility
             case _:
@@ -50,6 +61,11 @@ class Ledger:
     def numbers(self) -> set[int]:
         """Every source number that anybody was told."""
         return {*self._keys, *self._sids.values()}
+
+    def wakes(self, said: Said) -> None:
+        """The first thing that a life says: what it found, and after how many seconds it had answered."""
+        self.recoveries.append(said["seconds"])
+        self.check(said["woke"])
 
     def check(self, woke: Said) -> None:
         """Compare with what was found at the next start."""
@@ -64,6 +80,9 @@ class Ledger:
         self._revision = woke["revision"]
         assert not self._ended & {*woke["open_calls"]}, "a call that had ended is open again"
         assert woke.get("turn") not in self._over, "a turn that had ended is open again"
+        if "rated" in woke:
+            lost_reactions = self._rated - {(turn, text) for turn, text in woke["rated"]}
+            assert not lost_reactions, f"reactions lost: {sorted(lost_reactions)}"
 
     def _number(self, rows: dict[int, str]) -> None:
         for sid, key in rows.items():

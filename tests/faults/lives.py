@@ -94,13 +94,13 @@ def live_and_die(life: Life, chance: random.Random, ledger: Ledger) -> None:
     if chance.random() < 0.15:
         sleep(chance.random() * 0.06)  # the moment of death: somewhere in its awakening
     else:
-        ledger.check(life.hear()["woke"])
+        ledger.wakes(life.hear())
         for _ in range(chance.randrange(ACKNOWLEDGED_AT_MOST)):
             ledger.note(life.hear())
         sleep(chance.random() * 0.004)
     for said in life.kill():
         if "woke" in said:
-            ledger.check(said["woke"])
+            ledger.wakes(said)
         else:
             ledger.note(said)
 
@@ -112,7 +112,7 @@ def die_often(folder: Path, *, kind: str, deaths: int, seed: int) -> Ledger:
     for _ in range(deaths):
         live_and_die(Life(mortal.live, folder, chance.randrange(2**32), kind), chance, ledger)
     last = Life(mortal.live, folder, seed, kind)
-    ledger.check(last.hear()["woke"])
+    ledger.wakes(last.hear())
     list(last.kill())
     return ledger
 
@@ -126,19 +126,19 @@ class Falls:
     faults: list[str] = field(default_factory=list[str])
 
 
-def changes_of_a_life(folder: Path, seed: int) -> int:
+def changes_of_a_life(folder: Path, seed: int, *, heard: int = FALLS) -> int:
     """How many changes of the disk a life of this length makes."""
-    return _one_fall(folder, seed, "EIO", 0, Ledger(), Falls())
+    return _one_fall(folder, seed, ("EIO", 0), Ledger(), Falls(), heard)
 
 
-def fall_at(folder: Path, *, fault: str, nth: int, seed: int, falls: Falls) -> None:
+def fall_at(folder: Path, *, fault: str, nth: int, seed: int, falls: Falls, heard: int = FALLS) -> None:
     """A new workspace whose disk fails at its `nth` change; then one that wakes on what is left."""
     ledger = Ledger()
     where = f"{fault} at change {nth}, seed {seed}"
     falls.points += 1
     try:
         folder.mkdir()
-        _one_fall(folder, seed, fault, nth, ledger, falls)
+        _one_fall(folder, seed, (fault, nth), ledger, falls, heard)
         after = Life(mortal.live, folder, seed + 1, "turns")
         ledger.check(after.hear()["woke"])
         assert not [*(folder / "state").glob("*.damaged-*")], "the journal was found damaged"
@@ -148,11 +148,11 @@ def fall_at(folder: Path, *, fault: str, nth: int, seed: int, falls: Falls) -> N
         falls.faults.append(f"{where}: {fault_found!r}"[:400])
 
 
-def _one_fall(folder: Path, seed: int, fault: str, nth: int, ledger: Ledger, falls: Falls) -> int:
-    life = Life(mortal.fall, folder, seed, fault, nth)
+def _one_fall(folder: Path, seed: int, point: tuple[str, int], ledger: Ledger, falls: Falls, enough: int) -> int:
+    life = Life(mortal.fall, folder, seed, *point)
     changes = heard = 0
     try:
-        while heard < FALLS:
+        while heard < enough:
             said = life.hear()
             changes = said.pop("changes", changes)
             if "ended_with" in said:

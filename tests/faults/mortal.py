@@ -15,6 +15,7 @@ import random
 from collections.abc import Callable
 from multiprocessing.connection import Connection
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 import orjson
@@ -47,14 +48,22 @@ def fall(folder: str, seed: int, pipe: Connection, fault: str, nth: int) -> None
 
 
 async def _live(folder: Path, seed: int, say: Callable[[Said], None], kind: str) -> None:
-    store = store_of(folder) if kind == "turns" else None
+    store, began = store_of(folder) if kind == "turns" else None, monotonic()
     async with awake(folder, store=store) as inside:
+        await inside.ask("workspace/status")
+        seconds = monotonic() - began
         if store is not None:
             hosted_is_there(inside, store)
             await saved_is_there(inside)
-        say({"woke": inventory(inside)})
+        say({"woke": await everything(inside), "seconds": seconds})
         mortal = Mortal(inside, seed, say)
         await (mortal.work() if store is None else mortal.turns())
+
+
+async def everything(inside: Inside) -> Said:
+    """The inventory, and what people think of each turn."""
+    rows = await inside.assembly.feedback.reactions(inside.workspace.timeline.turns)
+    return {**inventory(inside), "rated": [[row.turn_id, orjson.loads(row.text)["text"]] for row in rows]}
 
 
 def inventory(inside: Inside) -> Said:
@@ -64,7 +73,7 @@ def inventory(inside: Inside) -> Said:
     return {
         "revision": workspace.revision,
         "blocks": [orjson.loads(body).get("text", "") for body in bodies],
-        "rows": {str(row["sid"]): row.get("url") or row["artifact_path"] for row in workspace.pool.all_rows()},
+        "rows": {str(row["sid"]): _key_of(row) for row in workspace.pool.all_rows()},
         "files": {
             artifact.path.physical: {
                 "sha256s": [version.sha256 for version in artifact.versions],
@@ -76,6 +85,10 @@ def inventory(inside: Inside) -> Said:
         "turn": workspace.durable_turn_id,
         "open_calls": [call.tool_call_id for call in workspace.open_calls],
     }
+
+
+def _key_of(row: Said) -> str:
+    return str(row.get("url") or row.get("artifact_path") or f"erased {row['sid']}")
 
 
 class Mortal:
@@ -129,8 +142,10 @@ class Mortal:
             self._say_file((await self._ask("artifact/patch", {"path": notes, "patch": patch}))["artifact"])
             await self._ask("turn/end", {"turn_id": turn, "completion": {"text": "done"}})
             self._say({"turn": turn})
-            await self._ask("turn/feedback", {"turn_id": turn, "reaction": "ok", "text": "well", "origin": "user"})
-            self._say({"rated": turn})
+            thought = f"well done, {name}"
+            asked = {"turn_id": turn, "reaction": "ok", "text": thought, "origin": chance.choice(("user", "machine"))}
+            await self._ask("turn/feedback", asked)
+            self._say({"rated": turn, "text": thought})
 
     def _say_file(self, artifact: Said) -> None:
         self._say({"file": artifact["physical_path"], "sha256": artifact["sha256"], "sid": artifact.get("sid")})

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import random
-import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,10 +13,10 @@ from typing import Any
 
 from tests.daemon_process import Workspace
 from tests.faults.confined import ConfinedWorkspace
-from tests.faults.disk_shim import Change, read_log, recording
+from tests.faults.disk_shim import Change, recording
 from tests.faults.ledger import Ledger, Said
 from tests.faults.lost_power import Disk
-from tests.faults.test_kill_whole import append, merge
+from tests.faults.whole_deaths import append, merge
 from tests.rpc_client import AsyncClient
 
 PATIENCE = 60.0
@@ -72,83 +71,81 @@ class _Mortal:
 
 
 class RecordedWorkspace(ConfinedWorkspace):
-    """Its daemon's every change of the disk is in `log`, and what the test writes into OUT_DIR is in `written`."""
+    """Its daemon's every change below `disk` is in `changes`, and what the test writes into OUT_DIR is in `written`.
 
-    def __init__(self, folder: Path, **arguments: Any) -> None:
-        self.disk = folder / "disk"
-        self.disk.mkdir(parents=True)
-        self.changes = folder / "changes.log"
-        super().__init__(self.disk, namespace=recording(self.disk, self.changes), before='exec "$@"', **arguments)
-        self.log = folder / "daemon.log"  # nobody promises that it survives
+    `inner` is the folder of `disk` that it has for itself, empty for all of it.
+    """
+
+    def __init__(self, disk: Path, inner: str = "", **arguments: Any) -> None:
+        self.disk = disk
+        self.inner = f"{inner}/" if inner else ""
+        self.changes = disk.with_name(f"{disk.name}{inner}.changes")
+        within = recording(disk, self.changes)
+        super().__init__(disk / inner, namespace=within, before='exec "$@"', **arguments)
+        self.log = disk.with_name(f"{disk.name}{inner}.log")  # nobody promises that it survives
         self.written: list[Written] = []
 
     def write(self, path: str, content: str | bytes = "") -> Path:
         target = super().write(path, content)
         data = content.encode() if isinstance(content, str) else content
-        inside = f"out/{path}"
+        inside = f"{self.inner}out/{path}"
         above = ["/".join(inside.split("/")[:depth]) for depth in range(1, inside.count("/") + 1)]
         nodes = {one: (self.disk / one).stat().st_ino for one in (*above, inside)}
         self.written.append(Written(monotonic_ns(), inside, data, nodes))
         return target
 
+    def forget(self) -> None:
+        """What is written down so far is how it begins."""
+        self.changes.unlink(missing_ok=True)
+        self.written.clear()
+
+
+@dataclass(slots=True)
+class Owed:
+    """What one workspace has acknowledged, and the states that its files were ever meant to have, by hash."""
+
+    ledger: Timed = field(default_factory=Timed)
+    whole: set[str] = field(default_factory=set[str])
+
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """Everything that happened, in order, and the states that files were ever meant to have, by hash."""
+    """Everything that happened, in order, and what is owed to each of the workspaces on that disk, by its folder."""
 
     place: Path  # where images must stand, for a workspace knows where its index and its store are
     before: Disk
     changes: list[Change]
     written: list[Written]
-    ledger: Timed
-    whole: set[str] = field(default_factory=set)
+    owed: dict[str, Owed]
+    places: dict[str, str] = field(default_factory=dict[str, str])  # where each state folder was, as it knows it itself
+    shared: str = ""  # the folder of the index and the store that they share
+    may_be_damaged: bool = False
+    secret: bytes = b""  # words that were erased once `{"erased": turn}` is acknowledged
 
 
-def record(folder: Path, seed: int, *, work: int) -> Recording:
-    """Two lives, with a quiet end between them and a violent one at the end. `work` acknowledgements in each."""
-    chance = random.Random(seed)
-    ledger, whole = Timed(), set[str]()
-    workspace = RecordedWorkspace(folder)
-    workspace.write("turn_0/files/first.txt", "there already")
-    before = Disk(workspace.disk)
-    try:
-        for end in (workspace.stop, workspace.kill9):
-            workspace.start()
-            name = f"{seed}-{end.__name__}"
-            asyncio.run(_work(workspace, name, chance, ledger, whole, ledger.acknowledged + work))
-            end()
-    finally:
-        workspace.clean_up(failed=True)
-    whole |= {hashlib.sha256(one.data).hexdigest() for one in workspace.written}
-    shutil.rmtree(workspace.disk)
-    return Recording(workspace.disk, before, list(read_log(workspace.changes)), workspace.written, ledger, whole)
+async def work(workspace: RecordedWorkspace, name: str, seed: int, owed: Owed, *, enough: int, turns: int = 2) -> None:
+    """Four clients of three roles at work, until there are so many acknowledgements more and so many turns."""
+    chance, ledger = random.Random(seed), owed.ledger
+    enough += ledger.acknowledged
 
-
-async def _work(
-    workspace: RecordedWorkspace, name: str, chance: random.Random, ledger: Timed, whole: set[str], enough: int
-) -> None:
     def is_over() -> bool:
-        return ledger.acknowledged >= enough and _some_turns(ledger, name)
+        ended = sum("turn" in said and said["turn"].startswith(f"t{name}") for _, said in ledger.said)
+        return ledger.acknowledged >= enough and ended >= turns
 
     roles, works = ("runtime", "renderer", "exec", "runtime"), (append, merge, _make_files)
     clients = [await _patient(workspace, role) for role in roles]
     mortals = [_Mortal(client, random.Random(chance.random()), is_over) for client in clients]
     tasks = [
-        work(mortal, workspace, f"{name}-{at}", random.Random(chance.random()), ledger)  # type: ignore[operator]
-        for at, (work, mortal) in enumerate(zip(works, mortals, strict=False))
+        one(mortal, workspace, f"{name}-{at}", random.Random(chance.random()), ledger)  # type: ignore[operator]
+        for at, (one, mortal) in enumerate(zip(works, mortals, strict=False))
     ]
     mortals[-1].rest = 0.0
     async with asyncio.timeout(PATIENCE):
-        ends = await asyncio.gather(
-            *tasks, _turns(mortals[-1], workspace, name, chance, ledger, whole), return_exceptions=True
-        )
+        ends = await asyncio.gather(*tasks, _turns(mortals[-1], workspace, name, chance, owed), return_exceptions=True)
     assert all(isinstance(end, _Over) for end in ends), ends
     for client in clients:
         await client.drop()
-
-
-def _some_turns(ledger: Timed, name: str) -> bool:
-    return sum("turn" in said and said["turn"].startswith(f"t{name}") for _, said in ledger.said) >= 3
+    owed.whole |= {hashlib.sha256(one.data).hexdigest() for one in workspace.written}
 
 
 async def _patient(workspace: Workspace, role: str) -> AsyncClient:
@@ -173,10 +170,9 @@ async def _make_files(
         ledger.note({"file": path, "sha256": result["artifact"]["sha256"], "sid": result["artifact"].get("sid")})
 
 
-async def _turns(
-    client: _Mortal, workspace: RecordedWorkspace, name: str, chance: random.Random, ledger: Timed, whole: set[str]
-) -> None:
-    """Turns with all that they hold: calls, files written and patched, a display, the end that hosts and saves."""
+async def _turns(client: _Mortal, workspace: RecordedWorkspace, name: str, chance: random.Random, owed: Owed) -> None:
+    """Turns with all that they hold: calls, files written and patched, the end that hosts and saves, a reaction."""
+    ledger = owed.ledger
     for serial in range(1000):
         turn = f"t{name}-{serial}"
         await client.call("turn/begin", {"turn_id": turn, "prompt": f"number {serial}"})
@@ -188,7 +184,7 @@ async def _turns(
         ledger.note({"ended": call, "path": made, "visibility": "external"})
         content = f"# Notes {serial}\n" + "line\n" * chance.randrange(2000)
         for text in (content, content.replace("Notes", "Better notes")):
-            whole.add(hashlib.sha256(text.encode()).hexdigest())
+            owed.whole.add(hashlib.sha256(text.encode()).hexdigest())
         wrote = {"path": f"{turn}/files/notes.md", "kind": "file", "content": content, "request_id": f"w{turn}"}
         answer = await client.call("artifact/write", wrote)
         _noted(ledger, answer["artifact"], {"method": "artifact/write", "params": wrote, "answer": answer})
@@ -196,6 +192,9 @@ async def _turns(
         _noted(ledger, (await client.call("artifact/patch", {"path": wrote["path"], "patch": patch}))["artifact"], None)
         await client.call("turn/end", {"turn_id": turn, "completion": {"text": "done"}})
         ledger.note({"turn": turn})
+        thought = {"turn_id": turn, "reaction": "ok", "text": f"well done, {name}", "origin": "user"}
+        await client.call("turn/feedback", thought)
+        ledger.note({"rated": turn, "text": thought["text"]})
 
 
 def _noted(ledger: Timed, artifact: Said, asked: Said | None) -> None:

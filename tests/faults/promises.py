@@ -42,21 +42,26 @@ async def served_whole(inside: Inside) -> None:
             assert served in states, f"wrong bytes were served: {one}"
 
 
-def hosted_is_there(inside: Inside, store: FolderStore) -> None:
-    """Blob first, then row: what the journal calls hosted is in the store, whole."""
+def hosted_is_there(inside: Inside, store: FolderStore, *, but: str = "") -> None:
+    """Blob first, then row: what the journal calls hosted is in the store, whole. `but` is a turn being erased."""
     for artifact in inside.workspace.artifacts:
+        if but and artifact.path.physical.startswith(f"{but}/"):
+            continue
         for version in artifact.versions:
             for key in inside.assembly.hosting.keys_of(version.facts):
                 digest = hashlib.sha256(b"".join(store.get(key))).hexdigest()
                 assert digest == version.sha256, f"{key} is hosted and has other bytes"
 
 
-async def saved_is_there(inside: Inside) -> None:
+async def saved_is_there(inside: Inside, *, but: str = "") -> None:
     """What the journal calls saved is in the index, and what the index names can be read.
 
-    The row may be of a later save than the journal knows of: then that one is done again, under the same names.
+    The row may be of a later save than the journal knows of: then that one is done again, under the same names. `but`
+    is a turn that is being erased.
     """
     for turn in inside.workspace.timeline.turns:
+        if turn == but:
+            continue
         items = await inside.assembly.services.saver.saved(turn)
         asked = {"turn_ids": [turn], "limit": 100, "with_payload": True}
         rows = (await inside.ask("conversation/recent", asked))["items"]

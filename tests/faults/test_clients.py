@@ -29,7 +29,8 @@ def resident(workspace: Workspace) -> int:
 class Times:
     """How long each answer took, in seconds."""
 
-    def __init__(self) -> None:
+    def __init__(self, ceiling: float) -> None:
+        self._ceiling = ceiling
         self._all: list[float] = []
         self._more = asyncio.Event()
 
@@ -43,7 +44,7 @@ class Times:
     async def next(self, count: int) -> list[float]:
         """Those of the next `count` answers."""
         first = len(self._all)
-        async with asyncio.timeout(CEILING * 2):
+        async with asyncio.timeout(self._ceiling):
             while len(self._all) < first + count:
                 self._more.clear()
                 await self._more.wait()
@@ -51,11 +52,13 @@ class Times:
 
 
 @asynccontextmanager
-async def honest_clients(workspace: Workspace) -> AsyncIterator[Times]:
+async def honest_clients(workspace: Workspace, *, ceiling: float = CEILING) -> AsyncIterator[Times]:
     """Four clients, one of each role, that ask again and again; yields how long each answer took, in seconds."""
     clients = [await workspace.connect_async(role) for role in ROLES]
+    for client in clients:
+        client.ceiling = ceiling
     await clients[0].call("turn/begin", {"turn_id": "turn_1"})
-    times = Times()
+    times = Times(ceiling * 2)
     over = False
 
     async def ask(client: AsyncClient, at: int) -> None:

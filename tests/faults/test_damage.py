@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import random
 from pathlib import Path
 
 import pytest
 
+from tests.faults.chance import a_seed
 from tests.faults.damage import changed_rows, integrity_check_alone, recovery, torn_logs
 
 
 @pytest.fixture
 def seed() -> int:
-    chosen = random.SystemRandom().randrange(2**32)
-    print(f"seed {chosen}")
-    return chosen
+    return a_seed()
 
 
 def test_a_torn_or_flipped_log_is_a_clean_prefix(tmp_path: Path, seed: int) -> None:

@@ -24,7 +24,7 @@ from tests.conftest import has_failed
 from tests.daemon_process import PROJECT, START_CEILING, Workspace, environment, eventually, short_folder
 from tests.faults.confined import resize, why_no_mount, with_tiny_state
 from tests.faults.ledger import Ledger
-from tests.faults.test_kill_whole import append, inventory, make_files, merge
+from tests.faults.whole_deaths import append, inventory, make_files, merge
 from tests.rpc_client import Client, HungUpError, RpcError, frame, initialize_params, unframe
 
 BIG = "x" * 100_000

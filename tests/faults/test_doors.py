@@ -24,8 +24,9 @@ from typing import Any
 import pytest
 
 from tests.daemon_process import PROJECT, START_CEILING, Workspace, environment, eventually
+from tests.faults.chance import a_seed
 from tests.faults.ledger import Ledger
-from tests.faults.test_kill_whole import inventory
+from tests.faults.whole_deaths import inventory
 from tests.rpc_client import AsyncClient, Client, RpcError
 
 DEATHS = 30
@@ -242,8 +243,7 @@ def test_a_killed_daemon_costs_the_doors_only_what_was_under_way(workspace: Work
 
 @pytest.mark.timeout(300)
 def test_appends_through_thirty_deaths_are_there_once_each(place: Workspace) -> None:
-    seed = random.SystemRandom().randrange(2**32)
-    print(f"seed {seed}")
+    seed = a_seed()
     told = asyncio.run(append_through_deaths(place, random.Random(seed)))
     found = Counter(text for text in inventory(place.connect("runtime"))["blocks"] if not text.startswith("[TURN"))
     assert found == Counter(told)

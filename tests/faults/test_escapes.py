@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from tests.faults.chance import a_seed
 from tests.faults.escapes import Tried, made_up, reads, scans, writes
 
 
@@ -19,8 +19,7 @@ def test_a_folder_that_changes_places_with_a_link_lets_nothing_out(deed: Callabl
 
 
 def test_paths_made_up_by_chance_open_what_is_inside_or_nothing(tmp_path: Path) -> None:
-    seed = random.SystemRandom().randrange(2**32)
-    print(f"seed {seed}")
+    seed = a_seed()
     found = made_up(tmp_path, count=1500, seed=seed)
     assert found.escaped == 0
     assert found.inside >= 0.2 * found.tried, "a test in which everything is refused proves nothing"

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import random
 from pathlib import Path
 
 import pytest
 
+from tests.faults.chance import a_seed
 from tests.faults.disk_shim import require_shim
 from tests.faults.lives import Falls, changes_of_a_life, fall_at, fault_points
 from tests.faults.quick_disk import in_memory
@@ -18,8 +18,7 @@ POINTS = 20
 @pytest.mark.rule("journal.acknowledged-means-durable")
 def test_whichever_change_of_the_disk_fails_nothing_acknowledged_is_lost(tmp_path: Path) -> None:
     require_shim()
-    seed = random.SystemRandom().randrange(2**32)
-    print(f"seed {seed}")
+    seed = a_seed()
     with in_memory(tmp_path) as disk:
         (disk / "count").mkdir()
         changes, falls = changes_of_a_life(disk / "count", seed), Falls()

@@ -7,13 +7,13 @@ Two hundred deaths are died by a daemon without sockets, which wakes in a fracti
 from __future__ import annotations
 
 import asyncio
-import random
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.faults import mortal
+from tests.faults.chance import a_seed
 from tests.faults.ledger import Ledger
 from tests.faults.lives import die_often
 from tests.server.inside import awake
@@ -26,8 +26,7 @@ UNDISTURBED = 2000
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("number", range(WORKSPACES))
 def test_everything_acknowledged_before_a_kill_is_there_after_it(tmp_path: Path, number: int) -> None:
-    seed = random.SystemRandom().randrange(2**32)
-    print(f"seed {seed}")
+    seed = a_seed()
     ledger = die_often(tmp_path, kind="works", deaths=DEATHS, seed=seed)
     print(f"{DEATHS} deaths, {ledger.acknowledged} acknowledgements")
     assert ledger.acknowledged > DEATHS, "it died too early to have done anything"
@@ -36,8 +35,7 @@ def test_everything_acknowledged_before_a_kill_is_there_after_it(tmp_path: Path,
 @pytest.mark.timeout(300)
 def test_what_turns_leave_behind_survives_a_kill_wherever_it_comes(tmp_path: Path) -> None:
     """Hosting, the index, files that are written and patched, the ends of turns and what people think of them."""
-    seed = random.SystemRandom().randrange(2**32)
-    print(f"seed {seed}")
+    seed = a_seed()
     ledger = die_often(tmp_path, kind="turns", deaths=DEATHS_IN_TURNS, seed=seed)
     print(f"{DEATHS_IN_TURNS} deaths, {ledger.acknowledged} acknowledgements")
     assert ledger.acknowledged > DEATHS_IN_TURNS, "it died too early to have done anything"
@@ -46,8 +44,7 @@ def test_what_turns_leave_behind_survives_a_kill_wherever_it_comes(tmp_path: Pat
 @pytest.mark.parametrize("number", range(3))
 async def test_works_that_go_on_at_once_undo_nothing_of_each_other(tmp_path: Path, number: int) -> None:
     """The same without a death: calls end while looks find newer states, and what was synced stays synced."""
-    seed = random.SystemRandom().randrange(2**32)
-    print(f"seed {seed}")
+    seed = a_seed()
     ledger, enough = Ledger(), asyncio.Event()
 
     def say(said: dict[str, Any]) -> None:

@@ -14,7 +14,20 @@ import pytest_asyncio
 from sidecar.stores.s3_client import Timing
 from sidecar.stores.s3_store import S3Store
 from tests.daemon_process import eventually
-from tests.faulty_front import Answer, Behaviour, CutBody, Drip, FaultyFront, Garbage, Hang, HangUp, WrongBytes
+from tests.faulty_front import (
+    Answer,
+    Behaviour,
+    CutBody,
+    Drip,
+    FaultyFront,
+    Garbage,
+    Hang,
+    HangUp,
+    Instead,
+    Slow,
+    WrongBytes,
+    WrongLength,
+)
 from tests.server.inside import Inside, awake
 
 FILE = "turn_1/files/big.bin"
@@ -63,6 +76,10 @@ async def rehost(inside: Inside) -> dict[str, Any]:
         (WrongBytes(), "wrong_bytes"),
         (HangUp(), "cut_off"),
         (Garbage(), "cut_off"),
+        (Instead(b"<html>Sign in to the guests' network</html>"), "wrong_bytes"),
+        (Instead(b"<Error><Code>InternalError</Code></Error>", "application/xml"), "wrong_bytes"),
+        (WrongLength(-1000), "wrong_bytes"),
+        (WrongLength(1000), "cut_off"),
     ],
     ids=lambda value: str(value),
 )
@@ -115,6 +132,47 @@ async def test_an_upload_that_fails_is_tried_again_and_holds_up_nothing(
         resolved = await inside.ask("artifact/resolve", {"paths": [FILE]})
         assert "key" in resolved["results"][0]["artifact"]
         assert (await inside.ask("workspace/status"))["store"]["state"] == "ok"
+
+
+async def test_a_store_that_is_slow_loses_and_mixes_up_nothing(front: FaultyFront, bucket: str, tmp_path: Path) -> None:
+    async with over(front, bucket, tmp_path) as inside:
+        front.behave(Slow(0.2))
+        await inside.begin("turn_1")
+        for at in range(6):
+            inside.write(f"turn_1/files/{at}.bin", CONTENT[at:])
+        await inside.ask("turn/end", {"turn_id": "turn_1"})
+        await until(lambda: not inside.workspace.hosting)
+        for artifact in inside.workspace.artifacts:
+            (inside.out / artifact.path.physical).unlink()
+            inside.assembly.blobs.evict(artifact.versions[-1].sha256 or "")
+        paths = [f"turn_1/files/{at}.bin" for at in range(6)]
+        assert len((await inside.ask("artifact/rehost", {"paths": paths}))["rehosted"]) == 6
+        assert [(inside.out / path).read_bytes() for path in paths] == [CONTENT[at:] for at in range(6)]
+
+
+async def test_a_copy_that_failed_behind_a_success_is_not_taken_for_one(
+    front: FaultyFront, bucket: str, tmp_path: Path
+) -> None:
+    """S3 answers 200 to a copy before it is made, and tells in the body that it failed."""
+    async with over(front, bucket, tmp_path) as inside:
+        await inside.begin("turn_1")
+        inside.write("turn_1/files/first.bin", CONTENT)
+        await inside.ask("turn/end", {"turn_id": "turn_1"})
+        await until(lambda: not inside.workspace.hosting)
+        failed = b"<?xml version='1.0'?><Error><Code>InternalError</Code><Message>as told</Message></Error>"
+        front.behave(Instead(failed, "application/xml"), method="PUT", header="x-amz-copy-source")
+        await inside.begin("turn_2")
+        inside.write("turn_2/files/second.bin", CONTENT)
+        await inside.ask("turn/end", {"turn_id": "turn_2"})
+        assert any("x-amz-copy-source" in seen.headers for seen in front.seen), "nothing was copied"
+        front.heal()
+        await until(lambda: not inside.workspace.hosting)
+        store = inside.assembly.hosting.store
+        assert store is not None
+        for artifact in inside.workspace.artifacts:
+            for version in artifact.versions:
+                (key,) = inside.assembly.hosting.keys_of(version.facts)
+                assert b"".join(await asyncio.to_thread(lambda key=key: [*store.get(key)])) == CONTENT
 
 
 async def test_a_store_that_is_away_ends_no_turn_late(front: FaultyFront, bucket: str, tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from sidecar.ports import Store
 from sidecar.server.assembly import Assembly, Wanted
 from sidecar.server.caller import Caller, Client, Peer
 from sidecar.server.methods import handlers
-from sidecar.server.wire import encode
+from sidecar.server.wire import encode_in_pieces
 from sidecar.stores.journal import Journal
 
 CEILING = 30.0  # seconds: a machine may be busy with other things
@@ -59,7 +59,8 @@ class Inside:
             if refusal.kind not in request.fails_with:
                 raise AssertionError(f"{method} may not fail with {refusal.kind}") from refusal
             raise
-        body = encode(result, role)
+        made = result if isinstance(result, bytes) else encode_in_pieces(result, role)
+        body = made if isinstance(made, bytes) else b"".join(made)
         request.result.model_validate_json(body)
         return orjson.loads(body)
 
@@ -81,7 +82,12 @@ ROLES = ("runtime", "renderer", "exec", "editor")
 
 @asynccontextmanager
 async def awake(
-    folder: Path, *, trust_timeline: bool = False, keep_bytes: int = 2**30, store: Store | None = None
+    folder: Path,
+    *,
+    trust_timeline: bool = False,
+    keep_bytes: int = 2**30,
+    store: Store | None = None,
+    index: str = "",
 ) -> AsyncIterator[Inside]:
     """A workspace under `folder`, looked at on request only: without a bell nothing happens behind a test's back.
 
@@ -96,6 +102,7 @@ async def awake(
         keep_bytes=keep_bytes,
         eligible=ELIGIBLE,
         trust_timeline=trust_timeline,
+        index_location=index,
         identity={},
     )
     assembly = Assembly(wanted, journal=journal, clients=list, store=store)
@@ -111,3 +118,4 @@ async def awake(
             task.cancel()
         await asyncio.gather(*running, return_exceptions=True)
         await asyncio.to_thread(journal.close)
+        assembly.bell._standing.close()  # it never ran, and so never ended

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -141,14 +141,15 @@ def service(
     *,
     handlers: Mapping[str, Handler] | None = None,
     rows: Mapping[str, Row] | None = None,
+    bulky: Set[str] = frozenset(),
     features: Iterable[Feature] = (),
-    encode: Callable[[object, str], bytes] = lambda result, role: orjson.dumps(result),
+    encode: Callable[[object, str], bytes | list[bytes]] = lambda result, role: orjson.dumps(result),
     **bounds: Any,
 ) -> Service:
     """A service with `test/echo`, `test/wait` and whatever else the test brings."""
     table: dict[str, Handler] = {"test/echo": bench.echo, "test/wait": bench.wait, **(handlers or {})}
     return Service(
-        routes=routes(table, {method: Row() for method in table} | dict(rows or {})),
+        routes=routes(table, {method: Row() for method in table} | dict(rows or {}), bulky=bulky),
         encode=encode,
         hello=lambda caller: {"protocol_version": "1.0", "role": caller.role},
         revision=lambda: 7,

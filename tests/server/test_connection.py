@@ -209,6 +209,59 @@ async def test_a_client_that_leaves_too_much_unread_is_cut_off_and_others_are_no
     await other.drop()
 
 
+@pytest.mark.rule("answers.long-ones-come-in-turn")
+async def test_a_client_that_reads_gets_all_that_it_asked_for_at_once_however_much_it_is() -> None:
+    made_now = most = 0
+
+    async def long(caller: Caller, params: Text) -> object:
+        nonlocal made_now, most
+        made_now += 1
+        most = max(most, made_now)
+        await asyncio.sleep(0)
+        made_now -= 1
+        return "x" * 400_000
+
+    bounds = {"soft_bytes": 50_000, "hard_bytes": 500_000, "bulky_at_once": 3}
+    remote = await join(service(Workbench(), handlers={"test/long": long}, bulky={"test/long"}, **bounds))
+    await remote.initialize()
+    for number in range(20):
+        remote.ask(number, "test/long")
+    assert [(await remote.answer())["result"] == "x" * 400_000 for _ in range(20)] == [True] * 20
+    assert most <= 3
+    await remote.drop()
+
+
+@pytest.mark.rule("answers.long-ones-come-in-turn")
+async def test_a_long_answer_that_waits_its_turn_is_held_in_no_way_out_and_can_be_cancelled() -> None:
+    begun = 0
+
+    async def long(caller: Caller, params: Text) -> object:
+        nonlocal begun
+        begun += 1
+        return "x" * 2_000_000
+
+    bounds = {"soft_bytes": 50_000, "hard_bytes": 2_500_000, "bulky_at_once": 2}
+    made = service(Workbench(), handlers={"test/long": long}, bulky={"test/long"}, **bounds)
+    mute, other = await join(made), await join(made)
+    await mute.initialize()
+    await other.initialize()
+    mute.reader._transport.pause_reading()  # type: ignore[attr-defined]
+    for number in range(50):
+        mute.ask(number, "test/long")
+    await until(lambda: mute.connection._outbox.choked)
+    for _ in range(10):
+        await round_trip(other)
+    assert (begun <= 3, mute.connection.queued <= 2_100_000) == (True, True)
+    for number in range(40, 50):
+        mute.connection._dispatch.take(b'{"jsonrpc":"2.0","method":"$/cancelRequest","params":{"id":%d}}' % number)
+    mute.reader._transport.resume_reading()  # type: ignore[attr-defined]
+    answers = [await mute.answer() for _ in range(50)]
+    assert sorted(one["id"] for one in answers if "result" in one) == list(range(40))
+    assert {one["error"]["code"] for one in answers if "error" in one} == {-32800}
+    await mute.drop()
+    await other.drop()
+
+
 async def test_events_to_a_client_that_is_behind_are_dropped_and_it_is_told_once() -> None:
     remote = await ready(Workbench(), soft_bytes=50_000)
     remote.reader._transport.pause_reading()  # type: ignore[attr-defined]

@@ -11,11 +11,12 @@ import logging
 import sys
 from typing import Any
 
+import orjson
 import pytest
 from pydantic import ConfigDict
 
 from sidecar.core.errors import NotFound, Stale
-from sidecar.server.caller import Caller
+from sidecar.server.caller import Caller, Later
 from tests.server.joined import Remote, Row, Text, Workbench, join, service, until
 
 HOVER = {"textDocument": {"uri": "file:///a"}, "position": {"line": "x"}}
@@ -236,6 +237,12 @@ async def test_wrong_params_are_named_by_place_and_never_repeated() -> None:
     error = await failure(await ready(Workbench()), "test/echo", {"text": ["hush-hush"], "path": 1})
     assert [fault["where"] for fault in error["data"]["faults"]] == ["text", "path"]
     assert "hush" not in json.dumps(error)
+
+
+async def test_a_method_that_is_not_known_is_named_in_the_refusal() -> None:
+    error = await failure(await ready(Workbench()), "test/nothing")
+    assert error["message"] == "there is no method `test/nothing`"
+    assert len((await failure(await ready(Workbench()), "x" * 5000))["message"]) < 200
 
 
 async def test_wrong_params_of_lsp_are_named_in_its_own_spelling() -> None:
@@ -565,3 +572,38 @@ async def test_the_library_below_logs_nothing(caplog: pytest.LogCaptureFixture) 
 def _frame(message: object) -> bytes:
     body = json.dumps(message).encode()
     return b"Content-Length: %d\r\n\r\n%b" % (len(body), body)
+
+
+async def test_an_answer_that_waits_for_durability_is_given_once_it_is_there() -> None:
+    durable = [asyncio.get_running_loop().create_future() for _ in range(3)]
+    waiting = iter(durable)
+
+    def change(_: Caller, params: Text) -> Later:
+        return Later(next(waiting), {"text": params.text})
+
+    remote = await join(service(Workbench(), handlers={"test/change": change}))
+    await remote.initialize()
+    for number, text in enumerate("abc"):
+        remote.ask(number, "test/change", {"text": text})
+    assert (await remote.call(9, "test/echo"))["id"] == 9  # nobody waits for them
+    durable[1].set_result(None)
+    assert await remote.answer() == {"jsonrpc": "2.0", "id": 1, "result": {"text": "b"}}
+    durable[0].set_exception(NotFound("a"))
+    assert (await remote.answer())["error"]["data"]["kind"] == "not_found"
+    remote.tell("$/cancelRequest", {"id": 2})
+    assert (await remote.answer())["error"]["code"] == -32800
+    assert durable[2].cancelled()
+    await remote.drop()
+
+
+async def test_an_answer_may_come_in_pieces() -> None:
+    def encode(result: object, _: str) -> bytes | list[bytes]:
+        return [b'{"text":', b'"' + b"x" * 100_000 + b'"', b"}"] if result == "long" else orjson.dumps(result)
+
+    def long(_: Caller, __: Text) -> str:
+        return "long"
+
+    remote = await join(service(Workbench(), handlers={"test/long": long}, encode=encode))
+    await remote.initialize()
+    assert (await remote.call(1, "test/long"))["result"] == {"text": "x" * 100_000}
+    await remote.drop()

@@ -48,6 +48,34 @@ def opened(text: str, uri: str = "file:///a.md") -> dict[str, Any]:
     return {"textDocument": {"uri": uri, "languageId": "markdown", "version": 1, "text": text}}
 
 
+def resolved(editor: Editor, item: types.CompletionItem) -> types.CompletionItem:
+    return item
+
+
+@pytest.mark.parametrize("depth", [180, 220, 250, 300, 600])
+async def test_params_that_nest_too_deeply_to_be_written_again_are_refused(depth: int) -> None:
+    feature = Feature("completionItem/resolve", resolved)
+    remote = await editing(Feature("textDocument/completion", hover), feature)
+    deep: Any = 1
+    for _ in range(depth):
+        deep = [deep]
+    answer = await remote.call(2, "completionItem/resolve", {"label": "x", "data": deep})
+    assert answer.get("error", {"code": 0})["code"] == (0 if depth < 200 else -32602)
+    await remote.drop()
+
+
+@pytest.mark.parametrize("uri", ["file://\uff0fx", "file://[", "http://a]b/"])
+async def test_a_document_at_no_uri_is_not_kept_and_is_no_incident(uri: str, caplog: pytest.LogCaptureFixture) -> None:
+    remote = await editing(Feature(types.TEXT_DOCUMENT_HOVER, hover))
+    remote.tell("textDocument/didOpen", opened("text", uri))
+    change = {"textDocument": {"uri": uri, "version": 2}, "contentChanges": [{"text": "x"}]}
+    remote.tell("textDocument/didChange", change)
+    assert "result" in await remote.call(2, "test/echo")
+    assert not [record for record in caplog.records if record.name == "sidecar.incident"]
+    assert "at no URI" in caplog.text
+    await remote.drop()
+
+
 # initialize
 
 
@@ -221,13 +249,21 @@ async def test_a_notification_whose_handler_fails_is_logged_and_told_to_nobody(
 ) -> None:
     remote = await editing(Feature(types.TEXT_DOCUMENT_DID_SAVE, raising(RuntimeError("secret"))[0]))
     remote.tell("textDocument/didSave", {"textDocument": {"uri": "file:///a"}})
-    remote.tell(
-        "textDocument/didChange",
-        {"textDocument": {"uri": "file:///no", "version": 2}, "contentChanges": [{"text": "x"}]},
-    )
     assert "result" in await remote.call(1, "test/echo")
     assert remote.notifications == []
-    assert [record.name for record in caplog.records].count("sidecar.incident") == 2
+    assert [record.name for record in caplog.records].count("sidecar.incident") == 1
+    await remote.drop()
+
+
+async def test_a_change_to_a_document_that_is_not_open_is_a_clients_mistake_and_no_incident(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    remote = await editing(Feature(types.TEXT_DOCUMENT_HOVER, hover))
+    change = {"textDocument": {"uri": "file:///no", "version": 2}, "contentChanges": [{"text": "x"}]}
+    remote.tell("textDocument/didChange", change)
+    assert "result" in await remote.call(1, "test/echo")
+    assert remote.notifications == []
+    assert [(record.name, record.levelname) for record in caplog.records] == [("sidecar.lsp", "WARNING")]
     await remote.drop()
 
 

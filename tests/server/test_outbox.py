@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any, cast
 
-from sidecar.server.outbox import FLUSH_BYTES, LARGE_BYTES, Outbox
+from sidecar.server.outbox import FLUSH_BYTES, LARGE_BYTES, PART_BYTES, Outbox
 
 
 class Pipe:
@@ -104,7 +104,7 @@ async def test_answers_are_kept_until_the_hard_limit_and_then_the_client_is_cut_
     for _ in range(6):
         outbox.put(b"a" * 1000)
         outbox.flush()
-    assert (pipe.aborted, pipe.unread) == (False, 6000)
+    assert (pipe.aborted, outbox.queued) == (False, 6000)
     outbox.put(b"a")
     assert (pipe.aborted, outbox.queued) == (True, 0)
 
@@ -114,6 +114,32 @@ async def test_one_answer_larger_than_the_hard_limit_reaches_a_client_that_reads
     outbox.put(b"a" * 100_000)
     outbox.flush()
     assert (pipe.aborted, len(pipe.writes[0])) == (False, 100_000)
+
+
+async def test_a_long_answer_leaves_in_parts_as_fast_as_the_client_reads() -> None:
+    outbox, pipe = make(soft=PART_BYTES, hard=10**9)
+    pipe.reads = False
+    body = bytes(at % 251 for at in range(6 * PART_BYTES + 1))
+    outbox.put(b"head", body, b"}")
+    outbox.flush()
+    assert (len(pipe.writes), pipe.unread) == (2, PART_BYTES + 4)
+    outbox.put(b"the next one")
+    while outbox.queued:
+        pipe.read_all()
+        outbox.resume()
+    assert b"".join(pipe.writes) == b"head" + body + b"}the next one"
+    assert max(map(len, pipe.writes)) <= PART_BYTES
+
+
+async def test_at_the_end_everything_is_handed_over() -> None:
+    outbox, pipe = make(soft=1, hard=10**9)
+    pipe.reads = False
+    for _ in range(3):
+        outbox.put(b"a" * 100)
+        outbox.flush()
+    assert len(pipe.writes) == 1
+    outbox.finish()
+    assert b"".join(pipe.writes) == b"a" * 300
 
 
 async def test_a_closed_outbox_takes_and_sends_nothing() -> None:

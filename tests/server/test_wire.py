@@ -6,7 +6,8 @@ import orjson
 import pytest
 
 from sidecar.core.hosting import Verbatim
-from sidecar.server.wire import cut_block, encode
+from sidecar.pieces import Pieces
+from sidecar.server.wire import ITEMS_AT_ONCE, LongList, cut_block, encode, encode_in_pieces
 
 HOSTED = {"hosted_uri": "s3://b/k", "rn": "ef:1", "key": "cb/k", "title": "t"}
 
@@ -63,3 +64,30 @@ def test_a_block_is_cut_before_it_is_spliced() -> None:
     body = orjson.dumps({"text": "x", "meta": HOSTED})
     assert cut_block(body, "runtime") == body
     assert orjson.loads(cut_block(body, "editor"))["meta"].keys() == {"rn", "title"}
+
+
+@pytest.mark.parametrize("role", ["runtime", "exec"])
+def test_pieces_go_out_as_they_are_and_what_is_around_them_is_cut(role: str) -> None:
+    result = {"one": Pieces([b'"a', b'b"']), "row": HOSTED, "many": [1, Pieces([b"[", b"2]"])]}
+    made = encode_in_pieces(result, role)
+    assert isinstance(made, list)
+    assert [one for one in made if one in (b'"a', b'b"', b"[", b"2]")] == [b'"a', b'b"', b"[", b"2]"]
+    assert orjson.loads(b"".join(made)) == {
+        "one": "ab",
+        "row": HOSTED if role == "runtime" else {"title": "t"},
+        "many": [1, [2]],
+    }
+
+
+def test_what_is_no_json_stays_none_beside_pieces() -> None:
+    with pytest.raises(TypeError):
+        encode_in_pieces({"one": Pieces([b"1"]), "other": object()}, "exec")
+
+
+@pytest.mark.parametrize("count", [0, 1, ITEMS_AT_ONCE, 2 * ITEMS_AT_ONCE + 1])
+def test_a_long_list_is_the_list_cut_to_the_role(count: int) -> None:
+    made = LongList("exec")
+    for number in range(count):
+        made.add({**HOSTED, "n": number})
+    assert made.count == count
+    assert orjson.loads(b"".join(made.whole().pieces)) == [{"title": "t", "n": number} for number in range(count)]

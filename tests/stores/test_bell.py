@@ -458,8 +458,13 @@ async def test_a_relaxed_bell_rings_later_and_hurries_when_told(ground: Ground) 
         await ground.settled()
         assert {one.pause for one in ground.bell._watches} == {module.RELAXED_PAUSE}
         ground.bell.hurry()
-        assert {one.pause for one in ground.bell._watches} == {0.0}
+        assert {one.pause for one in ground.bell._watches} == {module.CALM_PAUSE}
         await ground.heard("turn_1/c")
+        ground.bell.attend(True)
+        assert {one.pause for one in ground.bell._watches} == {0.0}
+        await ground.heard("turn_1/d")
+        ground.bell.attend(False)
+        assert {one.pause for one in ground.bell._watches} == {module.CALM_PAUSE}
 
 
 async def test_changes_that_no_event_tells_are_counted_as_missed(

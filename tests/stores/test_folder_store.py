@@ -11,7 +11,9 @@ import stat
 import subprocess
 import sys
 import time
+from contextlib import nullcontext
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -239,6 +241,24 @@ class Body(io.BytesIO):
 store = FolderStore(sys.argv[1])
 store.put("a/b", Body(bytes(100)), size=100, sha256=hashlib.sha256(bytes(100)).hexdigest(), mime="text/plain")
 """
+
+
+def test_what_is_finished_while_leftovers_are_looked_for_is_no_fault(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root.mkdir()
+    unfinished = root / f".new-{'a' * 240}"
+    unfinished.touch()
+    listed = os.scandir
+
+    def finished_meanwhile(folder: int) -> Any:
+        monkeypatch.undo()
+        entries = [*listed(folder)]
+        unfinished.unlink()
+        return nullcontext(entries)
+
+    monkeypatch.setattr(os, "scandir", finished_meanwhile)
+    assert FolderStore(str(root)).head("a") is None
 
 
 def test_a_kill_leaves_no_file_and_what_it_left_is_swept_after_an_hour(root: Path) -> None:

@@ -46,6 +46,42 @@ def test_a_sound_journal_is_opened_in_place(tmp_path: Path) -> None:
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["journal.db"]
 
 
+@pytest.mark.parametrize(
+    ("at", "changed"),
+    [(60, b"\xff\0\0\2"), (18, b"\xff"), (18, b"\xff\0"), (18, b"\1\1"), (18, b"\2\1"), (19, b"\xff")],
+    ids=["schema below none", "never to be written", "neither", "no log", "half a log", "not to be read"],
+)
+def test_a_header_that_would_stop_the_daemon_for_ever_costs_no_row(tmp_path: Path, at: int, changed: bytes) -> None:
+    write(tmp_path, row(1), row(2))
+    path = tmp_path / "journal.db"
+    content = path.read_bytes()
+    path.write_bytes(content[:at] + changed + content[at + len(changed) :])
+    file, _ = open_sound(str(tmp_path))
+    assert scanned(file) == [row(1), row(2)]
+    file.write([row(3)])
+    file.close()
+
+
+@pytest.mark.parametrize(
+    ("said", "changed"),
+    [
+        (b"seq INTEGER PRIMARY KEY", b"seq INTEGEQ PRIMARY KEY"),
+        (b"kind TEXT", b"kine TEXT"),
+        (b"journal(", b"iournal("),
+        (b"CREATE TABLE", b"CREATE\xff\xffABLE"),
+    ],
+)
+def test_a_schema_that_is_none_of_ours_costs_no_row(tmp_path: Path, said: bytes, changed: bytes) -> None:
+    """Found by fuzzing: the daemon could not be started any more, and no row was rescued."""
+    write(tmp_path, row(1), row(2))
+    path = tmp_path / "journal.db"
+    path.write_bytes(path.read_bytes().replace(said, changed, 1))
+    file, damage = open_sound(str(tmp_path))
+    assert scanned(file) == [row(1), row(2)]
+    assert damage is not None
+    file.close()
+
+
 def test_intact_rows_on_both_sides_of_a_broken_page_are_rescued(tmp_path: Path) -> None:
     rows = [row(seq, b"%05d" % seq * 100) for seq in range(1, 501)]
     write(tmp_path, *rows)

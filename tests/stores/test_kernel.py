@@ -4,12 +4,31 @@ from __future__ import annotations
 
 import errno
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from sidecar.stores import kernel
 from sidecar.stores.opens import best_opener, by_kernel, held
+from tests.daemon_process import PROJECT, environment
+
+MANY_THREADS = """
+import ctypes, sys, threading
+from sidecar.stores import kernel
+if "little" in sys.argv:
+    kernel.hold_little()
+together = threading.Barrier(8)
+def work():
+    together.wait()
+    held = [bytes(5000) for _ in range(1000)]
+    together.wait()
+threads = [threading.Thread(target=work) for _ in range(8)]
+for one in threads: one.start()
+for one in threads: one.join()
+ctypes.CDLL(None).malloc_stats()
+"""
 
 
 def test_openat2_stays_beneath_and_follows_no_link(tmp_path: Path) -> None:
@@ -54,3 +73,40 @@ def test_the_type_of_a_file_system_is_its_magic_number() -> None:
         assert kernel.file_system_type(fd) == 0x9FA0
     with pytest.raises(OSError):
         kernel.file_system_type(-1)
+
+
+@pytest.mark.rule("memory.what-is-free-goes-back")
+@pytest.mark.skipif(not hasattr(kernel._libc, "malloc_stats"), reason="it is another C library than glibc")
+def test_many_threads_share_two_arenas() -> None:
+    command = [sys.executable, "-c", MANY_THREADS]
+    arenas = [
+        subprocess.run(one, cwd=PROJECT, env=environment(), check=True, stderr=subprocess.PIPE).stderr.count(b"Arena ")
+        for one in (command, [*command, "little"])
+    ]
+    assert arenas[1] <= kernel.ARENAS < arenas[0]
+
+
+def test_what_begins_its_way_to_the_disk_stays_what_it_is(tmp_path: Path) -> None:
+    with held(os.open(tmp_path / "file", os.O_RDWR | os.O_CREAT)) as fd:
+        os.write(fd, b"x" * 10_000)
+        kernel.start_writing(fd)
+        os.write(fd, b"y")
+    assert (tmp_path / "file").read_bytes() == b"x" * 10_000 + b"y"
+    kernel.start_writing(-1)  # a disk that cannot do so is no failure
+
+
+def test_memory_that_is_no_longer_used_is_given_back() -> None:
+    """Texts too small for a mapping of their own, with one that stays behind them."""
+    program = """
+from sidecar.stores import kernel
+def resident():
+    return int(open("/proc/self/statm").read().split()[1])
+held = [b"x" * (100_000 + at) for at in range(1000)]
+last, before = b"x" * 100_000, resident()
+del held
+kernel.trim()
+print(before - resident())
+"""
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, cwd=PROJECT, env=environment(), check=True, stdout=subprocess.PIPE)
+    assert int(done.stdout) * os.sysconf("SC_PAGE_SIZE") > 80_000_000

@@ -382,3 +382,45 @@ def test_the_walker_is_as_careful_with_a_descriptor_as_with_a_path(root: Path) -
         fd = opens.by_walking(folder, b"to_secret", os.O_RDONLY)
         os.close(fd)
         pytest.fail("a link was followed")
+
+
+def said_of(open_it: Callable[[str], int], text: str) -> object:
+    """What opening answers: the file's bytes, or the class of the refusal."""
+    try:
+        with held(open_it(text)) as fd:
+            return os.read(fd, 100)
+    except Refusal as refusal:
+        return type(refusal)
+
+
+def test_files_opened_from_their_folders_are_the_files_at_their_paths(root: Path, opener: Opener) -> None:
+    beneath = Beneath(str(root), opener)
+    texts = [str(path.relative_to(root)) for path in sorted(root.rglob("*"))]
+    texts += ["gone", "a/gone", "gone/file", "file/file", "to_folder/b/file", "to_outside/secret", "../out/file", ""]
+    before = len(os.listdir("/proc/self/fd"))
+    with beneath.by_folder() as file:
+        assert [said_of(file, text) for text in texts] == [said_of(beneath.file, text) for text in texts]
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_only_so_many_folders_are_held_open(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(opens, "_FOLDERS_HELD", 3)
+    for number in range(10):
+        (root / f"many_{number}").mkdir()
+        (root / f"many_{number}" / "file").write_bytes(b"%d" % number)
+    before = len(os.listdir("/proc/self/fd"))
+    with Beneath(str(root)).by_folder() as file:
+        for number in [*range(10), *range(10)]:
+            assert said_of(file, f"many_{number}/file") == b"%d" % number
+            assert len(os.listdir("/proc/self/fd")) <= before + 3
+
+
+def test_a_folder_swapped_for_a_link_never_leads_outside_from_a_folder_held(
+    root: Path, opener: Opener, swapper: Swapper
+) -> None:
+    beneath = Beneath(str(root), opener)
+    seen: set[object] = set()
+    while not {b"inside", UnsafePath} <= seen or swapper.swaps < SWAPS:
+        with beneath.by_folder() as file:
+            seen.update(said_of(file, "a/b/file") for _ in range(10))
+    assert seen == {b"inside", UnsafePath}

@@ -233,6 +233,24 @@ def test_a_frozen_server_is_not_waited_for_forever(mortal: Postgres, monkeypatch
     index.close()
 
 
+def test_a_frozen_server_costs_a_change_no_more_than_it_takes_to_notice(
+    mortal: Postgres, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However long a statement may take: nothing has been asked yet that could take long."""
+    monkeypatch.setattr("sidecar.stores.postgres_server.BEGIN_SECONDS", 0.3)
+    index = PostgresIndex(f"{mortal.url(mortal.database())}&connect_timeout=1", statement_seconds=600)
+    put(index, row("m1"))
+    mortal.freeze()
+    try:
+        with pytest.raises(StoreUnavailable) as refusal:
+            put(index, row("m2"))
+    finally:
+        mortal.thaw()
+    assert refusal.value.fault == "timed_out"
+    assert put(index, row("m2")) == 2
+    index.close()
+
+
 def test_the_end_does_not_wait_for_who_listens_to_a_frozen_server(
     mortal: Postgres, monkeypatch: pytest.MonkeyPatch
 ) -> None:

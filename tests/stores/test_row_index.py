@@ -24,6 +24,7 @@ from sidecar.core.index_rows import (
 )  # fmt: skip
 from sidecar.ports import Index
 from sidecar.stores.indexes import open_index
+from tests.daemon_process import eventually
 from tests.stores.index_contract import (
     EVERYTHING,
     NOON,
@@ -323,6 +324,14 @@ def test_an_expired_lease_is_free_and_a_new_holder_is_a_new_generation(index: In
     taken = index.claim(SCOPE, "two", "", seconds=60)
     assert (free.holder, free.expires_in, free.generation) == ("", 0.0, 1)
     assert (taken.holder, taken.generation) == ("two", 2)
+
+
+def test_a_lease_from_before_the_clock_was_set_back_is_cut_to_its_length(index: Index) -> None:
+    index.claim(SCOPE, "dead", "a", seconds=86400.0)
+    standing = index.claim(SCOPE, "next", "b", seconds=0.05)
+    assert standing.holder == "dead"
+    assert 0 < standing.expires_in <= 0.05
+    eventually(lambda: index.claim(SCOPE, "next", "b", seconds=30.0).holder == "next")
 
 
 def test_the_same_holder_after_its_lease_expired_is_no_new_generation(index: Index) -> None:

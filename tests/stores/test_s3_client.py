@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from sidecar.stores.s3_client import PROBE_READ, Clients, Timing
+from sidecar.stores.s3_client import PROBE_READ, UNASKED_BYTES, Clients, Timing, _moment
 from tests.daemon_process import PROJECT
 
 ENDPOINT = "http://127.0.0.1:9"
@@ -122,3 +122,30 @@ def test_boto3_is_loaded_by_the_first_client() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], cwd=PROJECT, capture_output=True, text=True, check=True)
     assert done.stdout == "False True False\n"
+
+
+@pytest.mark.parametrize(("size", "asks"), [(0, False), (UNASKED_BYTES, False), (UNASKED_BYTES + 1, True)])
+def test_only_for_a_large_body_is_asked_first_whether_it_is_welcome(
+    monkeypatch: pytest.MonkeyPatch, size: int, asks: bool
+) -> None:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "key")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
+    client = clients(endpoint_url=ENDPOINT).main()
+    asked: list[set[str]] = []
+
+    class Sent(Exception):  # noqa: N818
+        """Far enough."""
+
+    def sent(request: Any, **_: Any) -> Any:
+        asked.append({name.lower() for name in request.headers})
+        raise Sent
+
+    client.meta.events.register("before-send.s3", sent)
+    with pytest.raises(Sent):
+        client.put_object(Bucket="b", Key="k", Body=bytes(size))
+    assert [("expect" in headers) for headers in asked] == [asks]
+
+
+def test_moments_are_read_as_boto3_reads_them() -> None:
+    for text in ("Sun, 22 Nov 2026 07:30:01 GMT", "2026-11-22T07:30:01.000Z", "2026-11-22T07:30:01+00:00"):
+        assert _moment(text).timestamp() == 1795332601.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 from typing import get_args
 
 import pytest
@@ -74,6 +75,9 @@ def test_answers_of_the_service(code: str, status: int, fault: str) -> None:
     [
         (boto.EndpointConnectionError(endpoint_url=SECRET), "unreachable"),
         (boto.SSLError(endpoint_url=SECRET, error=""), "unreachable"),
+        (boto.SSLError(endpoint_url=SECRET, error=ssl.SSLCertVerificationError(SECRET)), "untrusted"),
+        (boto.SSLError(endpoint_url=SECRET, error=urllib.SSLError(ssl.CertificateError(SECRET))), "untrusted"),
+        (boto.SSLError(endpoint_url=SECRET, error=ssl.SSLError(SECRET)), "unreachable"),
         (boto.ProxyConnectionError(proxy_url=SECRET, error=""), "unreachable"),
         (boto.HTTPClientError(error=SECRET), "unreachable"),
         (boto.ConnectTimeoutError(endpoint_url=SECRET, error=""), "timed_out"),
@@ -122,6 +126,6 @@ def test_a_code_that_is_none_is_not_repeated() -> None:
 
 
 def test_every_fault_that_is_told_has_its_hint() -> None:
-    told = {*_BY_CODE.values(), *_BY_STATUS.values(), *_BY_CLASS.values(), "server_error"}
+    told = {*_BY_CODE.values(), *_BY_STATUS.values(), *_BY_CLASS.values(), "server_error", "untrusted"}
     assert told == _HINTS.keys()
     assert told <= set(get_args(Fault))

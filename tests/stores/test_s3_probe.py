@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from pathlib import Path
 from time import monotonic
 
 import pytest
@@ -31,6 +32,30 @@ def test_what_ceph_does_is_found_over_http_and_https(s3: Radosgw, bucket: str) -
         store = S3Store(bucket, "probed", endpoint_url=endpoint, ca_bundle=s3.ca_bundle)
         assert store.probe() == CEPH
         assert store.list("") == []
+
+
+def _bundle(tmp_path: Path, case: str) -> str | None:
+    empty = tmp_path / "empty.crt"
+    empty.touch()
+    return {"none": None, "missing": str(tmp_path / "none.crt"), "empty": str(empty)}[case]
+
+
+@pytest.mark.parametrize("bundle", ["none", "missing", "empty"])
+def test_a_certificate_that_is_not_trusted_is_told_with_the_setting_that_helps(
+    s3: Radosgw, bucket: str, tmp_path: Path, bundle: str
+) -> None:
+    store = S3Store(bucket, "p", endpoint_url=s3.https, ca_bundle=_bundle(tmp_path, bundle), timing=HASTY)
+    for ask in (store.probe, lambda: store.list("")):
+        with pytest.raises(StoreUnavailable, match="--store-ca-bundle") as refused:
+            ask()
+        assert refused.value.fault == "untrusted"
+
+
+def test_http_where_https_is_asked_for_is_no_matter_of_trust(s3: Radosgw, bucket: str) -> None:
+    store = S3Store(bucket, "p", endpoint_url=s3.http.replace("http:", "https:"), timing=HASTY)
+    with pytest.raises(StoreUnavailable, match="http or https") as refused:
+        store.probe()
+    assert refused.value.fault == "unreachable"
 
 
 def test_it_costs_two_dozen_calls_at_most(store: S3Store, front: FaultyFront) -> None:

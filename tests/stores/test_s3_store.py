@@ -306,10 +306,10 @@ def test_a_bucket_that_is_not_there_is_named_so(s3: Radosgw) -> None:
     assert fault_of(lambda: read(store, "a")) == "no_bucket"
 
 
-def test_a_certificate_that_is_not_trusted_is_unreachable(s3: Radosgw, bucket: str, tmp_path: object) -> None:
+def test_a_certificate_that_is_not_trusted_is_told_as_such(s3: Radosgw, bucket: str, tmp_path: object) -> None:
     for bundle in (None, f"{tmp_path}/none.pem"):
         store = S3Store(bucket, endpoint_url=s3.https, ca_bundle=bundle, timing=HASTY)
-        assert fault_of(lambda store=store: put(store, "a", SMALL)) == "unreachable"
+        assert fault_of(lambda store=store: put(store, "a", SMALL)) == "untrusted"
 
 
 def test_a_web_server_that_is_no_store_does_not_make_files_gone(store: S3Store, front: FaultyFront) -> None:

@@ -60,6 +60,17 @@ def test_a_folder_stirs_when_something_in_it_changes(heard: Heard) -> None:
         assert f"{folder}/file".lstrip("/") in stir.moved
 
 
+def test_where_something_happened_more_is_heard_without_a_pause(heard: Heard, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "EAGER_SECONDS", 3600.0)
+    one = heard.watch("c")
+    assert one is not None
+    (Path(heard.root) / "c" / "first").write_bytes(b"x")
+    heard.until(lambda stir: "c/first" in stir.moved)
+    one.pause = 3600.0
+    (Path(heard.root) / "c" / "second").write_bytes(b"x")
+    assert "c/second" in heard.until(lambda stir: "c" in stir.folders).moved
+
+
 def test_a_folder_that_is_not_in_the_list_does_not_stir(heard: Heard) -> None:
     heard.watch("c")
     (Path(heard.root) / "a" / "file").write_bytes(b"x")

@@ -6,6 +6,7 @@ import errno
 import hashlib
 import io
 import os
+import stat
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -358,3 +359,18 @@ def test_a_killed_writer_leaves_nothing_under_the_name(root: Path, monkeypatch: 
         put(root, "a/old", b"new")
     assert (root / "a/old").read_bytes() == OLD
     assert [name for name in everything(root) if ".part-" in name]
+
+
+@pytest.mark.parametrize(("lasting", "folders"), [(True, 1), (False, 0)])
+def test_bytes_are_on_the_disk_before_their_name_and_the_name_where_it_is_to_last(
+    root: Path, monkeypatch: pytest.MonkeyPatch, lasting: bool, folders: int
+) -> None:
+    done: list[str] = []
+    sync, take = os.fsync, whole.take_the_name
+    kinds = {True: "folder", False: "file"}
+    monkeypatch.setattr(os, "fsync", lambda fd: (done.append(kinds[stat.S_ISDIR(os.fstat(fd).st_mode)]), sync(fd))[1])
+    options = {"sha256": None, "reflinks": Reflinks(), "lasting": lasting}
+    write_whole(
+        Beneath(str(root)), "a/new", [b"x"], take=lambda names: (done.append("name"), take(names))[1], **options
+    )
+    assert done == ["file", "name", *["folder"] * folders]

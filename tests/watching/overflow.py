@@ -29,17 +29,16 @@ def make_while_stopped(workspace: Workspace, prefix: str, size: int) -> Files:
     """`size` files in a hundred folders that are watched already when the daemon stops."""
     for folder in range(100):
         workspace.write(f"{prefix}_{folder % 5}/files/f{folder}/first.txt", f"first of {prefix} {folder}")
-    client = workspace.connect("runtime")
+    client = workspace.connect("runtime", ceiling=60.0)
     client.call("workspace/sync")
-    eventually(lambda: client.call("workspace/status")["watcher"]["state"] == "ok")
+    eventually(lambda: client.call("workspace/status")["watcher"]["state"] == "ok", ceiling=60.0)
     with stopped(workspace):
         return Deed.begin(workspace, "many_files_in_a_hundred_folders", prefix, size).files()
 
 
 def through_a_stop(workspace: Workspace, way: str, prefix: str, size: int) -> Outcome:
     """Make them, go on, and see by `way` what became of them."""
-    client = workspace.connect("runtime", events=["artifacts"] if way == "events" else [])
-    client.ceiling = 60.0
+    client = workspace.connect("runtime", ceiling=60.0, events=["artifacts"] if way == "events" else [])
     files = make_while_stopped(workspace, prefix, size)
     if way == "events":
         outcome = hear(client, lambda: files)

@@ -5,40 +5,19 @@ from __future__ import annotations
 import asyncio
 import random
 
+import pytest
+
 from tests.daemon_process import Workspace
-from tests.watching.writers import sha256
+from tests.faults.chance import a_seed
+from tests.watching.barrier import random_writes
 
 TRIALS = 200
 
 
+@pytest.mark.timeout(600)
 def test_a_file_written_before_a_sync_of_another_connection_is_there_after_it(workspace: Workspace) -> None:
-    seed = random.SystemRandom().randrange(2**32)
-    print(f"seed {seed}")
-    chance = random.Random(seed)
-    clients = [workspace.connect(role) for role in ("runtime", "renderer", "exec")]
-    folders = ["turn_0/files"]
-    known: dict[str, str] = {}
-    for trial in range(TRIALS):
-        match chance.randrange(4):
-            case 0:
-                folders.append(f"turn_{trial}/files/new/a{trial}/b/c")
-            case 1:
-                folders.append(f"{chance.choice(folders)}/deeper{trial}")
-            case _:
-                pass
-        again = known and chance.random() < 0.3
-        path = chance.choice([*known]) if again else f"{folders[-1]}/f{trial}.txt"
-        content = f"trial {trial:6}"
-        workspace.write(path, content)
-        known[path] = sha256(content.encode())
-        syncing, asking = chance.sample(clients, 2)
-        syncing.call("workspace/sync")
-        (result,) = asking.call("artifact/resolve", {"paths": [path]})["results"]
-        assert result["found"], f"seed {seed}, trial {trial}: {path}"
-        assert result["artifact"]["sha256"] == known[path], f"seed {seed}, trial {trial}: {path}"
-    paths = [*known]
-    results = clients[0].call("artifact/resolve", {"paths": paths})["results"]
-    assert [result["artifact"]["sha256"] for result in results] == [known[path] for path in paths]
+    seed = a_seed()
+    assert random_writes(workspace, TRIALS, random.Random(seed), ceiling=60.0) == [], f"seed {seed}"
 
 
 def test_the_answer_of_a_sync_names_what_this_connection_has_not_heard_of(workspace: Workspace) -> None:

@@ -12,6 +12,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.daemon_process import Workspace
+from tests.faults.chance import a_seed
 from tests.watching.deaths import through_a_death
 from tests.watching.deeds import DEEDS
 from tests.watching.overflow import through_a_stop
@@ -45,8 +46,7 @@ def test_twenty_thousand_files_overflow_the_kernels_queue_and_none_is_missed(wor
 
 
 def test_a_restart_in_the_middle_of_a_deed_misses_nothing(make_workspace: Callable[..., Workspace]) -> None:
-    seed = random.SystemRandom().randrange(2**32)
-    print(f"seed {seed}")
+    seed = a_seed()
     chance = random.Random(seed)
     workspace = make_workspace().start()
     for run in range(3):

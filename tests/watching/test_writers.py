@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import os
+import random
 from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
-from pathlib import Path
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from tests.daemon_process import Workspace, eventually
-from tests.rpc_client import Client
-from tests.watching.writers import PIECES, WRITERS, by_a_map, in_pieces, over_an_older_one, sha256
-
-PAUSES = (0.12, 0.3, 0.8)
-FOLDER = "turn_1/files"
+from tests.faults.chance import a_seed
+from tests.watching.rhythms import BY, FOLDER, Way, halves, versions
+from tests.watching.writers import PIECES, by_a_map, in_pieces, sha256
 
 
 @pytest.fixture
@@ -23,55 +21,12 @@ def hands() -> Iterator[ThreadPoolExecutor]:
         yield pool
 
 
-def set_to_work(workspace: Workspace, hands: ThreadPoolExecutor) -> dict[str, Future[set[str]]]:
-    """Every writer at every pause, each on a file of its own, side by side."""
-    (workspace.out_dir / FOLDER).mkdir(parents=True)
-    under_way: dict[str, Future[set[str]]] = {}
-    for writer in WRITERS:
-        for pause in PAUSES:
-            path = workspace.out_dir / FOLDER / f"{writer.__name__}_{pause}.txt"
-            if writer is over_an_older_one:
-                path.write_bytes(b"an older state")
-            under_way[path.name] = hands.submit(writer, path, pause)
-    return under_way
-
-
-def versions(client: Client, name: str) -> list[str]:
-    return [v["sha256"] for v in client.call("artifact/versions", {"path": f"{FOLDER}/{name}"})["versions"]]
-
-
-def check(client: Client, under_way: dict[str, Future[set[str]]], folder: Path) -> None:
-    for name, work in under_way.items():
-        states = work.result()
-        registered = versions(client, name)
-        assert set(registered) <= states, f"{name}: half a file was registered"
-        assert registered[-1] == sha256((folder / name).read_bytes()), name
-
-
-def test_no_half_file_is_registered_by_any_number_of_syncs(workspace: Workspace, hands: ThreadPoolExecutor) -> None:
-    client = workspace.connect("runtime")
-    under_way = set_to_work(workspace, hands)
-    syncs = 0
-    while not all(work.done() for work in under_way.values()):
-        client.call("workspace/sync")
-        syncs += 1
-    assert client.call("workspace/sync")["unsettled"] == []
-    print(f"{syncs} syncs while {len(under_way)} files were written")
-    check(client, under_way, workspace.out_dir / FOLDER)
-
-
-def test_no_half_file_is_told_by_an_event(workspace: Workspace, hands: ThreadPoolExecutor) -> None:
-    client = workspace.connect("runtime", events=["artifacts"])
-    under_way = set_to_work(workspace, hands)
-    finals = {name: work.result() for name, work in under_way.items()}
-    states: dict[str, list[str]] = {name: [] for name in finals}
-    ends = {name: sha256((workspace.out_dir / FOLDER / name).read_bytes()) for name in finals}
-    while any(ends[name] not in told for name, told in states.items()):
-        for artifact in client.event("artifacts/changed")["artifacts"]:
-            states.setdefault(artifact["physical_path"].rpartition("/")[2], []).append(artifact["sha256"])
-    for name, complete in finals.items():
-        assert set(states[name]) <= complete, name
-    client.drop()
+@pytest.mark.parametrize("way", BY)
+def test_no_half_file_is_registered_however_it_is_seen(workspace: Workspace, way: Way) -> None:
+    seed = a_seed()
+    found = halves(workspace, way, random.Random(seed), ceiling=60.0)
+    assert found.files == 18
+    assert (found.half, found.missed) == ([], []), f"seed {seed}"
 
 
 def test_a_sync_names_the_file_that_is_being_written_and_waits_for_nobody(workspace: Workspace) -> None:

@@ -19,7 +19,8 @@ from tests.daemon_process import PROJECT, Workspace, environment
 from tests.rpc_client import Client
 from tests.watching.deeds import Files
 
-PATIENCE = 10.0  # seconds without any news after which no more is expected
+PATIENCE = 60.0  # seconds that an answer takes at most
+SILENCE = 30.0  # seconds without any news after which no more is expected
 PAGE = 1000
 
 
@@ -62,15 +63,14 @@ class Deed(NamedTuple):
 
     def files(self) -> Files:
         """Wait for its end; the hashes of what it made."""
-        assert self.process.wait(100) == 0
+        assert self.process.wait(300) == 0
         files: Files = json.loads(self.report.read_bytes())
         return files
 
 
 def synced(workspace: Workspace, name: str, prefix: str, size: int) -> Outcome:
     """One sync after the end. Every file must be in its answer, and resolve."""
-    client = workspace.connect("runtime")
-    client.ceiling = 60.0
+    client = workspace.connect("runtime", ceiling=PATIENCE)
     files = Deed.begin(workspace, name, prefix, size).files()
     over = monotonic()
     listed = {*client.call("workspace/sync")["artifacts"]}
@@ -83,7 +83,7 @@ def synced(workspace: Workspace, name: str, prefix: str, size: int) -> Outcome:
 
 def told(workspace: Workspace, name: str, prefix: str, size: int) -> Outcome:
     """Events alone, whichever look they came from."""
-    client = workspace.connect("runtime", events=["artifacts"])
+    client = workspace.connect("runtime", ceiling=PATIENCE, events=["artifacts"])
     deed = Deed.begin(workspace, name, prefix, size)
     outcome = hear(client, lambda: deed.files() if deed.is_over else {})
     client.drop()
@@ -97,7 +97,7 @@ def hear(client: Client, made: Callable[[], Files]) -> Outcome:
     numbers: dict[str, int] = {}
     files: Files = {}
     over = last = monotonic()
-    while not files or not (files.keys() <= states.keys() or monotonic() > max(over, last) + PATIENCE):
+    while not files or not (files.keys() <= states.keys() or monotonic() > max(over, last) + SILENCE):
         if not files and (files := made()):
             over = monotonic()
         try:

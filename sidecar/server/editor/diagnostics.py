@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 from typing import Any, Literal
 
@@ -10,6 +9,7 @@ from lsprotocol import types
 
 from sidecar.core.paths import FilePath, Path, PoolPath
 from sidecar.core.references import is_older_spelling
+from sidecar.pacing import Pace
 from sidecar.server.editor.documents import Documents, Opened
 from sidecar.server.editor.reporting import Reporting
 from sidecar.server.editor.seen import Met, Seen, one_line
@@ -20,7 +20,6 @@ Code = Literal[
     "unknown_source", "unknown_path", "missing_asset", "unsafe_path", "older_spelling", "newer_exists", "not_on_disk"
 ]
 TOLD = 1000  # of one document
-AT_ONCE = 200  # references that are judged before others are served
 NUMBERS_NAMED = 10
 
 _SEVERITY: dict[Code, types.DiagnosticSeverity] = {
@@ -51,9 +50,9 @@ class Judge:
         seen = Seen(self._services, editor.client.role)
         await self._documents.names.ready()
         told: list[types.Diagnostic] = []
-        for at, met in enumerate(await seen.met(opened.references), 1):
-            if at % AT_ONCE == 0:
-                await asyncio.sleep(0)
+        pace = Pace()
+        for met in await seen.met(opened.references):
+            await pace.rest()
             found = self._judged(seen, opened, met)
             if found is not None:
                 told.append(_diagnostic(opened, met, *found))

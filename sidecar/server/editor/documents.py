@@ -124,7 +124,7 @@ class Documents:
                 kept.opened = None
             elif kept.opened is None or kept.opened.text is not text:
                 lines, version = document.placed, document.version
-                path, mime = await self._place(uri), _mime(document.language_id, uri)
+                path, mime = await self.place_of(uri), _mime(document.language_id, uri)
                 folder = path.physical.rpartition("/")[0] if path is not None else None
                 found = await self._read(text, mime, folder)
                 kept.opened = Opened(uri, version, text, mime, path, found, lines)
@@ -135,7 +135,7 @@ class Documents:
         name = _file_name(uri)
         return self._below(name) if name is not None else None
 
-    async def _place(self, uri: str) -> FilePath | None:
+    async def place_of(self, uri: str) -> FilePath | None:
         """The same for a uri that may come to OUT_DIR by a link above it, as a folder of a person often does."""
         name = _file_name(uri)
         if name is None or name.startswith(f"{self._root}/"):

@@ -5,7 +5,6 @@ Editors without links have "go to definition", which answers the same: a web pag
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 from lsprotocol import types
@@ -13,6 +12,7 @@ from lsprotocol import types
 from sidecar.core.errors import NotFound, Refusal, StoreUnavailable
 from sidecar.core.numbers import NumberSet
 from sidecar.core.paths import FilePath, PoolPath, parse_physical
+from sidecar.pacing import Pace
 from sidecar.rehost import Missing
 from sidecar.server.editor.documents import Documents, Opened
 from sidecar.server.editor.seen import Met, Row, Seen, file_of, one_line, title, web_address
@@ -21,7 +21,6 @@ from sidecar.services import Services
 
 TITLES = 5  # that a tooltip names
 ROWS = 20  # of one citation that are looked at for a target
-AT_ONCE = 200  # links that are made before others are served
 
 
 def features(services: Services, documents: Documents) -> list[Feature]:
@@ -57,12 +56,12 @@ class _Links:
             return []
         seen = Seen(self._services, editor.client.role)
         links: list[types.DocumentLink] = []
-        for at, met in enumerate(await seen.met(opened.references), 1):
+        pace = Pace()
+        for met in await seen.met(opened.references):
+            await pace.rest()
             link = self._link(seen, opened, met)
             if link is not None:
                 links.append(link)
-            if at % AT_ONCE == 0:
-                await asyncio.sleep(0)
         return links
 
     def _link(self, seen: Seen, opened: Opened, met: Met) -> types.DocumentLink | None:

@@ -76,11 +76,10 @@ class Names:
         return self._order[1]
 
     async def _read(self) -> None:
-        there = list(self._workspace.artifacts)
-        for at in range(0, len(there), AT_ONCE):
-            for artifact in there[at : at + AT_ONCE]:
-                self._add(artifact.path)
-            await asyncio.sleep(0)
+        for at, artifact in enumerate(self._workspace.artifacts):
+            self._add(artifact.path)
+            if at % AT_ONCE == 0:
+                await asyncio.sleep(0)
 
     def _hear(self, happened: Happened) -> None:
         for artifact in happened.artifacts.values():

@@ -5,7 +5,6 @@ The documents on disk are left alone. An old version of a page names what there 
 
 from __future__ import annotations
 
-import glob
 from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import replace
 
@@ -25,12 +24,13 @@ FILES = 1000  # renamed at once that are looked after
 
 
 def features(services: Services, documents: Documents) -> list[Feature]:
-    return [Feature(types.WORKSPACE_WILL_RENAME_FILES, _Renaming(services, documents).edits, _options(services))]
+    return [Feature(types.WORKSPACE_WILL_RENAME_FILES, _Renaming(services, documents).edits, _EVERY_FILE)]
 
 
-def _options(services: Services) -> types.FileOperationRegistrationOptions:
-    below = types.FileOperationPattern(glob=f"{glob.escape(services.outdir.root)}/**")
-    return types.FileOperationRegistrationOptions([types.FileOperationFilter(below, scheme="file")])
+# A person may have come to OUT_DIR by a link above it, so it is we who know which files are below.
+_EVERY_FILE = types.FileOperationRegistrationOptions(
+    [types.FileOperationFilter(types.FileOperationPattern(glob="**"), scheme="file")]
+)
 
 
 class _Renaming:
@@ -39,7 +39,8 @@ class _Renaming:
         self._documents = documents
 
     async def edits(self, editor: Editor, params: types.RenameFilesParams) -> types.WorkspaceEdit | None:
-        moved = dict(pair for one in params.files[:FILES] if (pair := self._pair(one)) is not None)
+        pairs = [await self._pair(one) for one in params.files[:FILES]]
+        moved = dict(pair for pair in pairs if pair is not None)
         if not moved:
             return None
         seen = Seen(self._services, editor.client.role)
@@ -55,10 +56,10 @@ class _Renaming:
                 changes.append((opened, places))
         return workspace_edit(editor, changes) if changes else None
 
-    def _pair(self, one: types.FileRename) -> tuple[str, str] | None:
+    async def _pair(self, one: types.FileRename) -> tuple[str, str] | None:
         """The old and the new OUT_DIR-relative name of a file or a folder, both legal."""
-        before = self._documents.path_of(one.old_uri.rstrip("/"))
-        after = self._documents.path_of(one.new_uri.rstrip("/"))
+        before = await self._documents.place_of(one.old_uri.rstrip("/"))
+        after = await self._documents.place_of(one.new_uri.rstrip("/"))
         return (before.physical, after.physical) if before is not None and after is not None else None
 
     async def _places(self, seen: Seen, opened: Opened, moved: Mapping[str, str], pace: Pace) -> AsyncIterator[Place]:

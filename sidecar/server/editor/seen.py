@@ -5,7 +5,6 @@ What may not be seen is answered exactly as what is not there.
 
 from __future__ import annotations
 
-import asyncio
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from sidecar.core.errors import Refusal
 from sidecar.core.numbers import NumberSet
 from sidecar.core.paths import FilePath, Path, PoolPath
 from sidecar.core.references import Reading, Reference, chosen
+from sidecar.pacing import Pace
 from sidecar.server.methods.seeing import may_see, rows_for, sees_block, sees_path
 from sidecar.services import Services
 
@@ -24,7 +24,6 @@ Row = dict[str, Any]
 State = Literal["here", "absent", "gone", "told", "unknown", "unsafe", "cited"]
 """A file that is on disk, one that can be brought back, one that cannot; what is no file; nothing of ours."""
 
-AT_ONCE = 100  # references that are looked up before others are served
 TITLE_CHARS = 200
 ROWS_LOOKED_AT, NUMBERS_LOOKED_AT = 1000, 100  # of one citation
 
@@ -94,10 +93,10 @@ class Seen:
     async def met(self, found: Sequence[Reference]) -> list[Met]:
         """What references lead to. Long lists are worked off in pieces; the disk is asked in another thread."""
         answer: list[Met] = []
-        for at in range(0, len(found), AT_ONCE):
-            answer += [self.meet(one) for one in found[at : at + AT_ONCE]]
-            if at + AT_ONCE < len(found):
-                await asyncio.sleep(0)
+        pace = Pace()
+        for one in found:
+            await pace.rest()
+            answer.append(self.meet(one))
         open_ones = [
             (at, readings)
             for at, one in enumerate(answer)

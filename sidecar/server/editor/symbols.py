@@ -126,7 +126,7 @@ async def _of_workspace(services: Services, documents: Documents, editor: Editor
     pace = Pace()
     catalogue = await services.catalogue.ready()
     for at, entry in enumerate(catalogue.all(services.catalogue.newest_first())):
-        if at % 256 == 0:
+        if at % 32 == 0:
             await pace.rest()
         score = _score(query, entry)
         if score is not None and sees(entry.artifact):

@@ -10,6 +10,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from protocol.base import ChangingParams
+from protocol.methods import REQUESTS
 from sidecar.server.methods import (
     artifact,
     assets,
@@ -80,6 +82,23 @@ METHODS: dict[str, Callable[..., Any]] = {
 }
 
 
+# What is read for these may be long, so that few of them are answered at once for one client.
+BULKY = frozenset(
+    {
+        "artifact/fetch", "artifact/list", "artifact/read", "artifact/search", "context/fetch", "conversation/fetch",
+        "conversation/recent", "conversation/search", "timeline/blocks", "timeline/render",
+    }
+)  # fmt: skip
+# Blocks stand in the order in which a client told them, also when it did not wait for the answers.
+ORDERED = frozenset({"timeline/append"})
+
+
 def handlers(services: Services) -> dict[str, Callable[..., Any]]:
     """The table with the services put in."""
-    return {method: partial(gated(method, one_meaning(handler)), services) for method, handler in METHODS.items()}
+    return {method: partial(_guarded(method, handler), services) for method, handler in METHODS.items()}
+
+
+def _guarded(method: str, handler: Callable[..., Any]) -> Callable[..., Any]:
+    """Whatever can change something takes a `request_id`; the others are asked without any detour."""
+    may_change = issubclass(REQUESTS[method].params, ChangingParams)
+    return gated(method, one_meaning(handler)) if may_change else handler

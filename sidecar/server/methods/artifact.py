@@ -20,20 +20,41 @@ from sidecar.searching import search as look_through
 from sidecar.server.caller import Caller
 from sidecar.server.methods.aliases import parse_asked, spelled
 from sidecar.server.methods.seeing import may_see, rows_for, sees_block, sees_fresh, sees_path
+from sidecar.server.wire import LongList, encode
 from sidecar.services import Services
 
 Answer = dict[str, Any]
 
 PATHS_AT_ONCE = 32
-LISTED_AT_ONCE = 256
+LISTED_AT_ONCE = 32
 
 
 def resolve(services: Services, caller: Caller, params: ResolveParams) -> Any:
     """Answered at once where few are asked for and all are known; for a file that is not, the disk is asked first."""
     if len(params.paths) > PATHS_AT_ONCE:
         return _resolve_many(services, caller, params.paths)
+    if len(params.paths) == 1:
+        return _resolve_one(services, caller.role, params.paths[0])
     results, unknown = _resolve_some(services, caller.role, params.paths)
     return _with_disk(services, caller.role, results, unknown) if unknown else {"results": results}
+
+
+def _resolve_one(services: Services, role: str, text: str) -> Any:
+    """Most ask for one path, and for the same one again. A file that is known is answered from durable state alone."""
+    revision = services.workspace.revision
+    known = services.unchanged.get(revision, (role, text))
+    if known is not None:
+        return known
+    results, unknown = _resolve_some(services, role, [text])
+    if unknown:
+        return _with_disk(services, role, results, unknown)
+    answer: Answer = {"results": results}
+    (found,) = results
+    if not (found["found"] and text.startswith("fi:") and found["path"] == text):
+        return answer
+    encoded = encode(answer, role)
+    services.unchanged.keep(revision, (role, text), encoded)
+    return encoded
 
 
 async def _resolve_many(services: Services, caller: Caller, paths: Sequence[str]) -> Answer:
@@ -138,7 +159,7 @@ def _not_found(text: str, reason: str) -> Answer:
 async def list_artifacts(services: Services, caller: Caller, params: ListParams) -> Answer:
     """A page in order of logical path; the cursor is the last path of the page before."""
     catalogue, pace = await services.catalogue.ready(), Pace()
-    page: list[Answer] = []
+    page = LongList(caller.role)
     last, after = "", params.cursor or ""
     while entries := [*islice(catalogue.after(after, params.turn_id, params.prefix or ""), LISTED_AT_ONCE)]:
         for logical, artifact in ((entry.logical, entry.artifact) for entry in entries):
@@ -147,13 +168,13 @@ async def list_artifacts(services: Services, caller: Caller, params: ListParams)
             record = services.reader.record(artifact)
             if not _fits(record, params):
                 continue
-            if len(page) == params.limit:
-                return {"artifacts": page, "next_cursor": last}
-            page.append(record)
+            if page.count == params.limit:
+                return {"artifacts": page.whole(), "next_cursor": last}
+            page.add(record)
             last = logical
         after = entries[-1].logical
         await pace.rest()
-    return {"artifacts": page, "next_cursor": None}
+    return {"artifacts": page.whole(), "next_cursor": None}
 
 
 def _is_asked_for(artifact: Artifact, params: ListParams) -> bool:

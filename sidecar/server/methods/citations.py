@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from protocol.requests.citations import ExtractParams, ReplaceParams, StreamParams
@@ -58,8 +59,11 @@ async def replace(services: Services, caller: Caller, params: ReplaceParams) -> 
     return {"text": replaced.text, "sources_used": replaced.sources_used, "unresolved": replaced.unresolved}
 
 
-def stream(services: Services, caller: Caller, params: StreamParams) -> dict[str, Any]:
-    """A stream belongs to its connection; the pool is the one at its first chunk (spec section 6)."""
+def stream(services: Services, caller: Caller, params: StreamParams) -> Any:
+    """A stream belongs to its connection; the pool is the one at its first chunk (spec section 6).
+
+    A long chunk is looked through off the loop, and those that come meanwhile wait for it.
+    """
     streams = caller.streams
     _drop_idle(streams, caller.began)
     open_stream = streams.get(params.stream_id)
@@ -71,15 +75,30 @@ def stream(services: Services, caller: Caller, params: StreamParams) -> dict[str
         links = _links(services, caller.role)
         open_stream = streams[params.stream_id] = _Stream(citations.StreamReplacer(params.mime, links))
     open_stream.touched = caller.began
+    if params.flush:
+        del streams[params.stream_id]
+    if len(params.chunk) > SHORT_CHARS or open_stream.waited_for:
+        open_stream.waited_for = True
+        return _feed_in_turn(services, streams, open_stream, params)
+    return _fed(streams, open_stream, params)
+
+
+async def _feed_in_turn(
+    services: Services, streams: dict[str, Any], open_stream: _Stream, params: StreamParams
+) -> dict[str, Any]:
+    async with open_stream.turn:
+        return await services.looker.search(lambda: _fed(streams, open_stream, params))
+
+
+def _fed(streams: dict[str, Any], open_stream: _Stream, params: StreamParams) -> dict[str, Any]:
     try:
         text = open_stream.feed(params.chunk)
         if params.flush:
             text += open_stream.replacer.flush()
     except TooLarge:
-        del streams[params.stream_id]  # what it held is of no use any more
+        if streams.get(params.stream_id) is open_stream:
+            del streams[params.stream_id]  # what it held is of no use any more
         raise
-    if params.flush:
-        del streams[params.stream_id]
     return {"text": text, "sources_used": open_stream.replacer.sources_used}
 
 
@@ -89,6 +108,8 @@ class _Stream:
     touched: float = 0.0
     taken: int = 0
     shown: int = 0
+    waited_for: bool = False  # a chunk of it went off the loop, and from then on all do, in order
+    turn: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     def feed(self, chunk: str) -> str:
         """Raises TooLarge when more than one message would be held back; JSON is answered at flush and held whole."""

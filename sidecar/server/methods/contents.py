@@ -20,6 +20,7 @@ from sidecar.core.errors import Refusal, UnknownTurn
 from sidecar.core.hosting import CUT_FOR, Verbatim, without
 from sidecar.core.notices import Notice, for_selector, notice
 from sidecar.core.paths import FilePath, Path, PoolPath
+from sidecar.pieces import Pieces
 from sidecar.reading import Content, Window
 from sidecar.rehost import Missing
 from sidecar.server.caller import Caller
@@ -76,6 +77,9 @@ async def read(services: Services, caller: Caller, params: ReadParams) -> Answer
     before = await answered_before(services.workspace, caller, params)
     if before is not None:
         return before  # the same request came twice, and the other one was faster
+    for block in blocks:
+        if isinstance(picture := block.get("base64"), Pieces):
+            block["base64"] = picture.text()
     entries = _shown_again(services, caller.role, params, status, blocks, notices)
     await stage_answer(services.workspace, caller, params, entries, answer)
     return answer
@@ -107,6 +111,7 @@ async def _read_file(
     if isinstance(content, Missing):
         why = content.told()
         return _Found({"path": item.path, "missing": why.pop("reason"), **why})
+    used = await services.reader.sources_used(path, content)
     if not sees_path(caller.role, workspace, path):  # it became known as what it is while it was read
         return _Found({"path": item.path, "missing": "not_found"})
     status: Answer = {"path": item.path, "tokens": content.tokens}
@@ -116,7 +121,7 @@ async def _read_file(
         status["status"] = "exists_in_visible_context"
         if params.tool_call_id is not None and caller.role != "exec":
             return _Found(status)  # the agent has it already; a second copy would only cost tokens
-    return _Found(status, _file_blocks(services, path, content))
+    return _Found(status, _file_blocks(services, path, content, used))
 
 
 def _weight(block: Answer) -> int:
@@ -136,7 +141,7 @@ def _is_visible(services: Services, path: FilePath, content: Content) -> bool:
     return shown == hashlib.sha256(content.text.encode()).hexdigest()
 
 
-def _file_blocks(services: Services, path: FilePath, content: Content) -> list[Answer]:
+def _file_blocks(services: Services, path: FilePath, content: Content, used: list[int]) -> list[Answer]:
     """The digest block, then the content block where there is content to show (seed 000)."""
     artifact = services.workspace.artifact(path)
     record = services.reader.record(artifact) if artifact is not None and artifact.versions else {}
@@ -149,7 +154,6 @@ def _file_blocks(services: Services, path: FilePath, content: Content) -> list[A
         "size_bytes": content.size_bytes,
         **{key: record[key] for key in _DIGEST_FIELDS if record.get(key) not in (None, [])},
     }
-    used = services.reader.sources_used(artifact, content)
     if used:
         facts["sources_used"] = used
     digest = orjson.dumps(facts).decode()
@@ -347,6 +351,9 @@ async def rehost(services: Services, caller: Caller, params: RehostParams) -> An
     return {**brought, "notices": []}
 
 
+_BROUGHT_TOGETHER = 8 * limits.REHOSTS_AT_ONCE  # so that copies do not wait for the slowest of each few
+
+
 async def bring_back(services: Services, caller: Caller, paths: Sequence[str]) -> Answer:
     """As many side by side as the rehoster allows; `rehosted` and `missing` are in request order."""
     paths = [spelled(services, text) for text in paths]
@@ -361,8 +368,8 @@ async def bring_back(services: Services, caller: Caller, paths: Sequence[str]) -
         return outcome
 
     outcomes: list[Answer | Missing] = []
-    for at in range(0, len(paths), limits.REHOSTS_AT_ONCE):
-        outcomes += await asyncio.gather(*map(one, paths[at : at + limits.REHOSTS_AT_ONCE]))
+    for at in range(0, len(paths), _BROUGHT_TOGETHER):
+        outcomes += await asyncio.gather(*map(one, paths[at : at + _BROUGHT_TOGETHER]))
     progress.end()
     pairs = list(zip(paths, outcomes, strict=True))
     return {

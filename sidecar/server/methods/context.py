@@ -14,7 +14,9 @@ from protocol.requests.context import (
 )
 from sidecar.context.binding import Asked, is_write_tool
 from sidecar.context.slots import Asked as AskedSlot
+from sidecar.core.blocks import LEVELS, is_shallow
 from sidecar.core.entries import BlockTold
+from sidecar.core.errors import TooLarge
 from sidecar.core.older_paths import OlderRefusal
 from sidecar.core.slotting import Wanted
 from sidecar.server.caller import Caller
@@ -42,6 +44,8 @@ async def bind(services: Services, caller: Caller, params: ContextBindParams) ->
     before = await answered_before(workspace, caller, params) if changing else None
     if before is not None:
         return before
+    if not is_shallow(params.params):
+        raise TooLarge("params", f"JSON may nest {LEVELS} levels deep")
     asked = Asked(
         tool_id=params.tool_id,
         params=params.params,

@@ -66,6 +66,7 @@ async def _fetch_file(services: Services, caller: Caller, path: FilePath, text: 
     if isinstance(content, Missing):
         code = {"unsafe_path": "unsafe_path", "store_unavailable": "store_unavailable"}.get(content.reason, "not_found")
         return _error(code, _WHY[content.reason], text, **content.told())
+    used = await services.reader.sources_used(path, content)
     if not sees_path(caller.role, services.workspace, path):  # it became known as what it is while it was read
         return _error("not_found", "nothing is known at this path", text)
     artifact = services.workspace.artifact(path)
@@ -83,7 +84,6 @@ async def _fetch_file(services: Services, caller: Caller, path: FilePath, text: 
         ret["base64"] = content.packed
     if content.truncated:
         ret["truncated"] = True
-    used = services.reader.sources_used(artifact, content)
     if used:
         ret["sources_used"] = used
     return {"ret": ret, "err": None}

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import Any
 
 import orjson
@@ -19,44 +20,77 @@ from sidecar.core.entries import BlockTold, Entry
 from sidecar.core.errors import NotFound, StoreUnavailable, UnknownTurn
 from sidecar.core.paths import parse
 from sidecar.core.standing import as_it_stands, changes_since
-from sidecar.server.caller import Caller
-from sidecar.server.methods.changing import Decided, answered_before, change
+from sidecar.server.caller import Caller, Later
+from sidecar.server.methods.changing import Decided, answered_before, remembered
 from sidecar.server.methods.seeing import cut_for, sees_block, sees_named
 from sidecar.server.wire import cut_block
 from sidecar.services import Services
 from sidecar.workspace import Workspace
 
-BLOCKS_AT_ONCE = 500
+BLOCKS_AT_ONCE = 100
+SHORT_BYTES = 64 * limits.KIB  # of a request
 BODIES_AT_ONCE = 32
 PAGE_BYTES = 16 * limits.MIB  # a page ends early rather than being too large to answer
 
 
-async def append(services: Services, caller: Caller, params: AppendParams) -> dict[str, Any]:
+def append(services: Services, caller: Caller, params: AppendParams) -> Any:
+    """What is short and need not be remembered is decided at once; it is answered when it is durable."""
+    is_short = len(params.blocks) <= BLOCKS_AT_ONCE and caller.size <= SHORT_BYTES
+    if params.request_id is not None or not is_short or caller.client.telling is not None:
+        return _append(services, caller, params, is_short=is_short)
     workspace = services.workspace
+    defaults = Defaults(workspace.turn_id, time.time())
+    entries, result = _decided(services, _tell_some(params.blocks, defaults))
+    return Later(workspace.stage(*entries), result)
+
+
+async def _append(services: Services, caller: Caller, params: AppendParams, *, is_short: bool) -> dict[str, Any]:
+    workspace, client = services.workspace, caller.client
     before = await answered_before(workspace, caller, params)
     if before is not None:
         return before
-    told = await _tell_all(params.blocks, Defaults(workspace.turn_id, time.time()))
+    earlier, telling = client.telling, asyncio.get_running_loop().create_future()
+    client.telling = telling
+    try:
+        told = await _tell_all(services, params.blocks, is_short=is_short)
+        if earlier is not None:
+            await asyncio.wait([earlier])
+        before = await answered_before(workspace, caller, params)
+        if before is not None:
+            return before  # the same request came twice, and the other one was faster
+        entries, result = _decided(services, told)
+        staged = workspace.stage(*entries, *remembered(caller, params, result))
+    finally:
+        telling.set_result(None)
+        if client.telling is telling:
+            client.telling = None
+    await staged
+    return result
 
-    def decide() -> Decided:
-        first = workspace.next_block
-        blocks = [
-            {"index": first + at, **({"path": one.head[PATH]} if one.head[PATH] else {})} for at, one in enumerate(told)
-        ]
-        entries: list[Entry] = [*map(BlockTold, told), *services.lineage.declared(told)]
-        return entries, {"revision": workspace.next_revision + len(entries) - 1, "blocks": blocks}
 
-    return await change(workspace, caller, params, decide)
+def _decided(services: Services, told: Sequence[Told]) -> Decided:
+    workspace = services.workspace
+    entries: list[Entry] = [*map(BlockTold, told), *services.lineage.declared(told)]
+    blocks: list[dict[str, Any]] = [
+        {"index": at, "path": path} if (path := one.head[PATH]) else {"index": at}
+        for at, one in enumerate(told, start=workspace.next_block)
+    ]
+    return entries, {"revision": workspace.next_revision + len(entries) - 1, "blocks": blocks}
 
 
-async def _tell_all(blocks: Sequence[Any], defaults: Defaults) -> list[Told]:
-    """Check the blocks, some at a time, so that a long append does not keep the others waiting."""
+async def _tell_all(services: Services, blocks: Sequence[Any], *, is_short: bool) -> list[Told]:
+    """Check the blocks; those of a long append off the loop, some at a time, so that it keeps nobody waiting."""
+    defaults = Defaults(services.workspace.turn_id, time.time())
+    if is_short:
+        return _tell_some(blocks, defaults)
     told: list[Told] = []
     for at in range(0, len(blocks), BLOCKS_AT_ONCE):
-        if at:
-            await asyncio.sleep(0)
-        told += [tell(_completed(block, defaults), defaults) for block in blocks[at : at + BLOCKS_AT_ONCE]]
+        told += await services.looker.search(partial(_tell_some, blocks[at : at + BLOCKS_AT_ONCE], defaults))
     return told
+
+
+def _tell_some(blocks: Iterable[Any], defaults: Defaults) -> list[Told]:
+    return [tell(_completed(block, defaults), defaults) for block in blocks]
 
 
 def _completed(block: Any, defaults: Defaults) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import time
 from collections.abc import Sequence
@@ -11,10 +12,12 @@ from protocol.requests.turn import AttachmentGiven, TurnBeginParams, TurnEndPara
 from sidecar.attaching import Attachment
 from sidecar.core import limits
 from sidecar.core.blocks import moment_of
-from sidecar.core.errors import Refusal
+from sidecar.core.errors import Refusal, StoreUnavailable
+from sidecar.core.index_rows import WrongDimension
 from sidecar.core.notices import notice, pending
 from sidecar.pacing import to_its_end
 from sidecar.server.caller import Caller
+from sidecar.server.failures import Failed, wrong_params
 from sidecar.server.methods.changing import answered_before, fingerprint, stage_answer
 from sidecar.server.methods.contents import bring_back
 from sidecar.services import Services
@@ -68,7 +71,7 @@ async def _begun(
 
 
 async def end(services: Services, caller: Caller, params: TurnEndParams) -> dict[str, Any]:
-    """What is still to be hosted is waited for a little; the turn has ended in any case.
+    """What is still to be hosted and saved is waited for a little, both together; the turn has ended in any case.
 
     What that came to is told in notices, and is no part of the answer that a repeated request gets; what is saved by
     then is.
@@ -85,8 +88,10 @@ async def end(services: Services, caller: Caller, params: TurnEndParams) -> dict
         status=params.status or "completed",
         embeddings=params.embeddings or {},
     )
+    await _check_vectors(services, ending)
     progress = caller.progress("Ending the turn")
     unfinished = await turns.look(ending.turn_id)
+    ending = await turns.read(ending)
     used = await turns.sources_used(ending)
     await services.calls.files_have_arrived()
     before = await _ended_before(services, caller, params)
@@ -96,12 +101,17 @@ async def end(services: Services, caller: Caller, params: TurnEndParams) -> dict
     await stage_answer(workspace, caller, params, entries, {**result})
     result["notices"] = [*result["notices"]]
     progress.report("hosting what it made", 50)
+    until = time.monotonic() + limits.HOSTING_WAIT
     if not await services.hosting.settle(limits.HOSTING_WAIT):
         paths = sorted({path for path, _ in workspace.hosting})[:PATHS_TOLD]
         why = {"reason": services.hosting.fault} if services.hosting.fault else {}
         result["notices"].append(notice("hosting_pending", paths=paths, **why))
+        if why:
+            until = 0.0  # the store has failed and was asked again already; saving needs the same one
     progress.report("saving it", 75)
-    result["saved"], is_pending = await services.saver.end(ending.turn_id, seconds=limits.SAVING_WAIT)
+    result["saved"], is_pending = await services.saver.end(
+        ending.turn_id, seconds=max(SAVING_LEAST, until - time.monotonic())
+    )
     if is_pending:
         result["notices"].append(pending(services.saver.reason))
     try:
@@ -111,6 +121,24 @@ async def end(services: Services, caller: Caller, params: TurnEndParams) -> dict
         result["notices"].append(notice("view_not_written", reason=str(fault)))
     progress.end()
     return result
+
+
+async def _check_vectors(services: Services, ending: Ending) -> None:
+    """Vectors that fit into no row are refused before anything ends. Raises Failed (-32602).
+
+    An index that does not answer decides later; what it does not take then is answered as `needs_embedding`.
+    """
+    first = next(iter(ending.embeddings.values()), ())
+    for kind, vector in ending.embeddings.items():
+        if len(vector) != len(first):
+            raise Failed(wrong_params([(f"embeddings.{kind}", "the vectors of one index have one length")]))
+        try:
+            async with asyncio.timeout(limits.CONFIRM_SECONDS):
+                await services.archive.fits(vector)
+        except WrongDimension as fault:
+            raise Failed(wrong_params([(f"embeddings.{kind}", str(fault))])) from None
+        except (StoreUnavailable, TimeoutError):
+            return
 
 
 async def _ended_before(services: Services, caller: Caller, params: TurnEndParams) -> dict[str, Any] | None:
@@ -124,6 +152,7 @@ async def _ended_before(services: Services, caller: Caller, params: TurnEndParam
 
 
 PATHS_TOLD = 1000
+SAVING_LEAST = 0.5  # seconds; a store that hangs left nothing of the time for both
 _NOTHING: dict[str, Any] = {"rehosted": [], "missing": []}
 
 
@@ -138,6 +167,6 @@ async def _wished(services: Services, params: TurnBeginParams) -> Sequence[str]:
     await services.looker.look("")
     return [
         artifact.path.physical
-        for artifact in services.workspace.artifacts
+        for artifact in services.workspace.artifacts.seen()
         if artifact.versions and not artifact.on_disk and artifact.latest.seen
     ]

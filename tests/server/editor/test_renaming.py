@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -88,10 +89,21 @@ def test_other_files_are_nobodys_concern(desk: Desk, old: str, new: str) -> None
     assert renamed(desk, **{old: new}) is None
 
 
-def test_the_client_is_told_which_files_it_is_about(desk: Desk, told: Told, sit: Callable[..., Desk]) -> None:
+def test_the_client_tells_of_every_file_since_a_link_may_lead_to_ours(desk: Desk, sit: Callable[..., Desk]) -> None:
     [wanted] = desk.client.welcome["workspace"]["fileOperations"]["willRename"]["filters"]
-    assert wanted == {"scheme": "file", "pattern": {"glob": f"{told.workspace.out_dir}/**"}}
+    assert wanted == {"scheme": "file", "pattern": {"glob": "**"}}
     assert "fileOperations" not in sit(capabilities={}).client.welcome.get("workspace", {})
+
+
+def test_a_file_is_ours_also_by_a_link_above_out_dir(desk: Desk, told: Told, tmp_path: Path) -> None:
+    (tmp_path / "home").symlink_to(told.workspace.out_dir.parent)
+    desk.open("turn_1/files/report.md")
+    by_link = {
+        key: f"file://{tmp_path}/home/{told.workspace.out_dir.name}/turn_1/files/{name}"
+        for key, name in (("oldUri", "report.md"), ("newUri", "new.md"))
+    }
+    answer = desk.client.call("workspace/willRenameFiles", {"files": [by_link]})
+    assert after(desk, answer) == {"notes.md": "turn_1/files/new.md"}
 
 
 def test_a_client_without_versions_gets_plain_changes(sit: Callable[..., Desk]) -> None:

@@ -6,6 +6,8 @@ import pytest
 
 from sidecar.core import limits
 from sidecar.core.errors import TooLarge
+from sidecar.server.methods.citations import SHORT_CHARS
+from tests.daemon_process import Workspace
 from tests.server.inside import Inside
 
 
@@ -37,6 +39,17 @@ async def test_a_stream_uses_the_pool_of_its_first_chunk(inside: Inside) -> None
     last = await inside.ask("citations/stream", {"stream_id": "s", "chunk": "1]] [[S:4]]", "flush": True})
     assert first["text"] + last["text"] == "a [A](https://e.com/a) [[S:4]]"
     assert last["sources_used"] == [1]
+
+
+async def test_chunks_of_a_stream_follow_each_other_however_long_they_are(workspace: Workspace) -> None:
+    chunks = [f"{number} " + ("y" * SHORT_CHARS + "z " if number % 5 == 2 else "") for number in range(20)]
+    client = workspace.connect("exec")
+    asked = [
+        client.ask("citations/stream", {"stream_id": "s", "chunk": chunk, "flush": chunk is chunks[-1]})
+        for chunk in chunks
+    ]
+    assert "".join(client.answer(number)["text"] for number in asked) == "".join(chunks)
+    assert client.call("citations/stream", {"stream_id": "s", "chunk": "anew", "flush": True})["text"] == "anew"
 
 
 async def test_streams_of_two_connections_are_apart(inside: Inside) -> None:

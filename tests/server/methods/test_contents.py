@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import threading
+from typing import Any
 
 import orjson
 import pytest
 
+from sidecar.core.citations import extract
 from sidecar.core.errors import NotPermitted, Stale
 from tests.server.inside import Inside
 
@@ -41,6 +44,23 @@ async def test_an_empty_file_is_empty_content(inside: Inside) -> None:
     inside.write("turn_1/files/a.md", "")
     _, content = (await inside.ask("artifact/read", {"paths": [FILE]}))["blocks"]
     assert content["text"] == ""
+
+
+async def test_what_a_long_file_cites_is_found_off_the_loop(inside: Inside, monkeypatch: pytest.MonkeyPatch) -> None:
+    readers: list[threading.Thread] = []
+
+    def watched(text: str, mime: str, sids: Any) -> list[int]:
+        readers.append(threading.current_thread())
+        return extract(text, mime, sids)
+
+    monkeypatch.setattr("sidecar.reading.extract", watched)
+    await inside.begin("turn_1")
+    inside.write("turn_1/files/a.json", '{"citations": [{"sids": [1%s]}]}' % (",1" * 50_000))
+    await inside.sync()
+    await inside.ask("artifact/read", {"paths": ["turn_1/files/a.json"]})
+    assert (await inside.ask("artifact/fetch", {"path": "turn_1/files/a.json"}))["ret"]["sources_used"] == [1]
+    assert readers
+    assert threading.current_thread() not in readers
 
 
 async def test_a_picture_is_base64_and_other_binary_is_its_digest_alone(inside: Inside) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 import pytest
 
-from sidecar.core.errors import BadPath, Stale, UnknownTurn
+from sidecar.core.errors import BadPath, Stale, TooLarge, UnknownTurn
 from tests.server.inside import Inside
 
 PDF = base64.b64encode(b"%PDF-1.4\nmenu").decode()
@@ -620,3 +620,31 @@ async def test_many_ask_at_once(inside: Inside) -> None:
     assert set(await asyncio.gather(*(fetched(inside, path) for path in paths))) == {
         "hello [[S:2]]", "# Report", "a note",
     }  # fmt: skip
+
+
+@pytest.mark.parametrize("call", [{}, {"tool_call_id": "tc_1"}])
+async def test_params_that_nest_too_deeply_to_be_answered_are_refused(inside: Inside, call: dict[str, str]) -> None:
+    await begin(inside)
+    deep: Any = "x"
+    for _ in range(250):
+        deep = [deep]
+    with pytest.raises(TooLarge):
+        await inside.ask("context/bind", {"tool_id": "a.tool", "fetch_context": [], "params": {"x": deep}, **call})
+
+
+async def test_an_event_that_names_an_internal_file_is_not_for_editors(inside: Inside) -> None:
+    await inside.begin()
+    await inside.ask("call/begin", {"tool_call_id": "tc_9", "tool_id": "x", "params": {}})
+    inside.write("turn_1/files/secret.txt", "hush")
+    expect = [{"path": "turn_1/files/secret.txt", "visibility": "internal"}]
+    await inside.ask("call/end", {"tool_call_id": "tc_9", "expect": expect})
+    for data in ({"said": ["hush", {"path": "fi:turn_1.files/secret.txt"}]}, {"why": "turn_1/files/secret.txt: hush"}):
+        event = {"type": "context.event", "event": "decision", "data": data}
+        await inside.ask("timeline/append", {"blocks": [event]})
+    told = {
+        role: [one["type"] for one in (await inside.ask("timeline/blocks", role=role))["blocks"]]
+        for role in ("runtime", "editor")
+    }
+    assert told["runtime"].count("context.event") == 2
+    assert "context.event" not in told["editor"]
+    assert "hush" not in (await inside.ask("timeline/render", {"as": "text"}, role="editor"))["text"]

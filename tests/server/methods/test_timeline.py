@@ -6,6 +6,8 @@ import orjson
 import pytest
 
 from sidecar.core.errors import BadPath, NotFound, Stale, UnknownTurn, UnsafePath
+from sidecar.server.methods.timeline import SHORT_BYTES
+from tests.daemon_process import Workspace
 from tests.server.inside import Inside
 
 NOTE = {"type": "react.note", "turn_id": "turn_1", "text": "a note"}
@@ -105,6 +107,25 @@ async def test_the_same_request_id_appends_once(inside: Inside) -> None:
     assert len(inside.workspace.timeline) == 1
     with pytest.raises(Stale):
         await inside.ask("timeline/append", {**asked, "blocks": [NOTE, NOTE]})
+
+
+@pytest.mark.rule("timeline.blocks-stand-as-they-were-told")
+async def test_blocks_stand_in_the_order_in_which_they_were_told_however_long_they_are(workspace: Workspace) -> None:
+    long = "x" * (SHORT_BYTES + 1)
+    texts = [f"{number} {long if number % 7 == 3 else ''}" for number in range(60)]
+
+    def named(number: int) -> dict[str, str]:
+        return {"request_id": f"r{number}"} if number % 3 == 1 else {}
+
+    runtime = workspace.connect("runtime")
+    asked = [
+        runtime.ask("timeline/append", {"blocks": [{**NOTE, "text": text}], **named(number)})
+        for number, text in enumerate(texts)
+    ]
+    for number in asked:
+        runtime.answer(number)
+    told = runtime.call("timeline/blocks", {"limit": 100})["blocks"]
+    assert [block["text"].split()[0] for block in told] == [str(number) for number in range(60)]
 
 
 async def test_flush_writes_the_view(inside: Inside) -> None:

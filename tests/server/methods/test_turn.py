@@ -13,6 +13,7 @@ import orjson
 import pytest
 
 from sidecar.core.blocks import MIME, Told, tell
+from sidecar.core.citations import extract
 from sidecar.core.errors import JournalUnavailable, NotPermitted, Refusal, UnknownTurn, UnsafePath
 from sidecar.turns import Ending
 from tests.server.inside import Inside
@@ -320,6 +321,21 @@ async def test_the_end_of_a_turn_reads_no_picture_and_few_blocks_at_once(
     assert await inside.assembly.services.turns.sources_used(ending) == [1]
     mimes = {inside.workspace.timeline.heads[number][MIME] for some in asked for number in some}
     assert (mimes, max(map(len, asked))) == ({"text/markdown"}, 16)
+
+
+async def test_a_long_completion_is_read_off_the_loop(inside: Inside, monkeypatch: pytest.MonkeyPatch) -> None:
+    readers: list[threading.Thread] = []
+
+    def watched(text: str, mime: str, sids: Any) -> list[int]:
+        readers.append(threading.current_thread())
+        return extract(text, mime, sids)
+
+    monkeypatch.setattr("sidecar.turns.extract", watched)
+    await inside.ask("turn/begin", {"turn_id": "turn_1"})
+    text = "[[S:1-999999999]] " * 1000
+    await inside.ask("turn/end", {"turn_id": "turn_1", "completion": {"text": text}})
+    assert readers
+    assert threading.current_thread() not in readers
 
 
 # Bringing back

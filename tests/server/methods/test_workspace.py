@@ -74,3 +74,18 @@ async def test_what_an_editor_may_not_see_is_not_counted_for_it(inside: Inside) 
     counts = {role: (await inside.ask("workspace/status", role=role))["counts"] for role in ("runtime", "editor")}
     assert [counts[role]["artifacts"] for role in ("runtime", "editor")] == [2, 1]
     assert [counts[role]["sources"] for role in ("runtime", "editor")] == [1, 1]
+
+
+async def test_turns_and_blocks_are_counted_alike_for_every_role(inside: Inside) -> None:
+    await inside.begin()
+    await inside.ask("call/begin", {"tool_call_id": "tc_1", "tool_id": "x", "params": {}})
+    inside.write("turn_1/files/a.txt")
+    expect = [{"path": "turn_1/files/a.txt", "visibility": "internal"}]
+    await inside.ask("call/end", {"tool_call_id": "tc_1", "expect": expect})
+    counts = [
+        (await inside.ask("workspace/status", role=role))["counts"]
+        for role in ("runtime", "exec", "renderer", "editor")
+    ]
+    told = len((await inside.ask("timeline/blocks"))["blocks"])
+    assert {(one["turns"], one["blocks"]) for one in counts} == {(1, told)}
+    assert len((await inside.ask("timeline/blocks", role="editor"))["blocks"]) < told, "some are not for editors"

@@ -339,10 +339,11 @@ async def test_a_content_block_carries_what_blocks_carry(
     assert answer["artifact"]["sha256"] == sha(content)
 
 
-async def test_base64_that_does_not_decode_is_refused(inside: Inside) -> None:
+@pytest.mark.parametrize("packed", ["no base64!", "QUJ\u00e4", "\u2028", "QQ"])
+async def test_base64_that_does_not_decode_is_refused(inside: Inside, packed: str) -> None:
     await inside.begin("turn_9")
     with pytest.raises(BadPath):
-        await write(inside, base64="no base64!")
+        await write(inside, base64=packed)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,38 @@
+"""A long text of JSON in short pieces, so that nobody has to copy, escape or look through it at one go.
+
+One interpreter serves everybody: whoever packs ten megabytes in a single step stops all others for as long, in
+whichever thread. Between two pieces another thread gets its turn.
+"""
+
+from __future__ import annotations
+
+import base64
+from typing import IO
+
+PACKED_AT_ONCE = 192 * 1024  # bytes; a multiple of three, so that the pieces of base64 follow each other
+
+
+class Pieces:
+    """JSON that goes out as it is, with nothing in it that must be kept from its reader."""
+
+    __slots__ = ("pieces", "size")
+
+    def __init__(self, pieces: list[bytes]) -> None:
+        self.pieces = pieces
+        self.size = sum(map(len, pieces))
+
+    def __len__(self) -> int:
+        return self.size
+
+    def text(self) -> str:
+        """What the JSON says, which is one text without anything escaped."""
+        return b"".join(self.pieces)[1:-1].decode()
+
+
+def packed(stream: IO[bytes]) -> Pieces:
+    """The rest of a stream as base64. Blocks: call it off the loop."""
+    pieces = [b'"']
+    while chunk := stream.read(PACKED_AT_ONCE):
+        pieces.append(base64.b64encode(chunk))
+    pieces.append(b'"')
+    return Pieces(pieces)

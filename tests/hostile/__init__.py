@@ -1,0 +1,1 @@
+"""What if the sandbox is an enemy?"""

@@ -1,0 +1,1 @@
+"""Hours of ordinary work: does anything grow that should not?"""

@@ -1,0 +1,24 @@
+"""Pieces say the same as the whole."""
+
+from __future__ import annotations
+
+import base64
+import io
+
+import orjson
+import pytest
+
+from sidecar.pieces import PACKED_AT_ONCE, packed
+
+
+@pytest.mark.parametrize("size", [0, 1, 2, 3, PACKED_AT_ONCE - 1, PACKED_AT_ONCE, 2 * PACKED_AT_ONCE + 2])
+def test_a_file_is_packed_as_if_at_once(size: int) -> None:
+    content = bytes(at % 251 for at in range(size))
+    made = packed(io.BytesIO(content))
+    assert orjson.loads(b"".join(made.pieces)) == made.text() == base64.b64encode(content).decode()
+    assert len(made) == len(made.text()) + 2
+
+
+def test_no_piece_is_long() -> None:
+    made = packed(io.BytesIO(bytes(5 * PACKED_AT_ONCE)))
+    assert max(map(len, made.pieces)) == PACKED_AT_ONCE * 4 // 3
