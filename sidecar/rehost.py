@@ -84,7 +84,7 @@ class Rehoster:
         overdue = threading.Event()
         try:
             async with asyncio.timeout(limits.REHOST_DEADLINE):
-                at_once = await self._where_nothing_is(path)
+                at_once = await self._at_once(path)
             if at_once is not None:
                 return at_once
             async with self._places, asyncio.timeout(limits.REHOST_DEADLINE):
@@ -120,8 +120,8 @@ class Rehoster:
             await self._looker.look_at(path)
         return found or Missing("gone" if version.sha256 is not None else "not_hosted")
 
-    async def _where_nothing_is(self, path: FilePath) -> Rehosted | None:
-        """Kept bytes of a file that was seen with them before: copied and told of, with nothing to find out first.
+    async def _at_once(self, path: FilePath) -> Rehosted | None:
+        """A file that stands as it is known, or where nothing stands the kept bytes that it was seen with before.
 
         None when anything is otherwise, or turns out to be; then it is gone about step by step.
         """
@@ -130,19 +130,21 @@ class Rehoster:
         if artifact is None or fact is None or fact.sha256 is None or fact.sha256 != artifact.sha256():
             return None
         try:
-            key = await self._looker.bring(self._copy_if_absent, path.physical, fact.sha256)
+            key, stood = await self._looker.bring(self._copy_if_absent, path.physical, fact.sha256)
         except (NotFound, ValueError, FileExistsError):
             return None
-        if key is None:
-            return None
+        if stood:
+            return self._keep_present(artifact, key) if key == self._workspace.files.get(path.physical) else None
         await self._looker.tell(replace(fact, key=key, kept=True, incomplete=False))
         return Rehosted(path, key.size, fact.sha256, "kept")
 
-    def _copy_if_absent(self, physical: str, sha256: str) -> StatKey | None:
-        if self._outdir.key(physical) is not None:
-            return None
+    def _copy_if_absent(self, physical: str, sha256: str) -> tuple[StatKey, bool]:
+        """The key of what is there then, and whether it stood there before."""
+        standing = self._outdir.key(physical)
+        if standing is not None:
+            return standing, True
         with self._blobs.open(sha256) as kept:
-            return self._put(physical, kept, sha256, None)
+            return self._put(physical, kept, sha256, None), False
 
     async def _what_came_instead(self, path: FilePath) -> Rehosted | Missing:
         """A program made the file while its bytes were on their way: what it made stays."""
