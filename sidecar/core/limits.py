@@ -100,7 +100,7 @@ ARCHIVE_BYTES = 120 * MIB
 # Who writes a conversation (spec section 10): how long a lease lasts without being renewed, how long a change waits for
 # an index that says nothing, how many turn logs are read at once, and how many reactions are announced.
 LEASE_SECONDS = 30.0
-LONGEST_LEASE = 3600.0
+LONGEST_LEASE = 3600.0  # seconds; one that claims to last longer was made by a clock that was ahead, and is cut
 CONFIRM_SECONDS = 2.0
 LOGS_AT_ONCE = 8
 FEEDBACKS_ANNOUNCED = 20
