@@ -15,7 +15,8 @@ from sidecar.ports import Index, Store
 from sidecar.server import bridge, listening
 from sidecar.stores.index_location import IndexFile, parse_index, saved_to
 from sidecar.stores.indexes import open_index
-from sidecar.stores.journal_file import DATABASE, JournalLocked, JournalNewer
+from sidecar.stores.journal_file import DATABASE, JournalLocked
+from sidecar.stores.journal_schema import JournalNewer
 from sidecar.stores.objects import open_configured
 
 BAD_DATA, TRY_AGAIN, CONFIG = 65, 75, 78

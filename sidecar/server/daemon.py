@@ -112,7 +112,8 @@ class _Life:
         """Open the journal and serve over it; answers the exit code."""
         from sidecar.core.errors import Refusal
         from sidecar.stores.journal import Journal
-        from sidecar.stores.journal_file import JournalLocked, JournalNewer
+        from sidecar.stores.journal_file import JournalLocked
+        from sidecar.stores.journal_schema import JournalNewer
         from sidecar.stores.lease import ignore_lease_signal
 
         ignore_lease_signal()

@@ -20,8 +20,9 @@ from sidecar.core.limits import COMMIT_BYTES, COMMIT_GROUPS
 from sidecar.ports import Joined, Record
 from sidecar.stores.durable import make_folder
 from sidecar.stores.journal_chapters import Chapter, Row, join
-from sidecar.stores.journal_file import SCHEMA, JournalDamaged, JournalFile, NoRoom, Schema, sealed, take_lock
+from sidecar.stores.journal_file import JournalFile, NoRoom, sealed, take_lock
 from sidecar.stores.journal_repair import Damage, open_sound, rescue
+from sidecar.stores.journal_schema import SCHEMA, JournalDamaged, Schema
 from sidecar.stores.kernel import trim
 
 _log = logging.getLogger(__name__)

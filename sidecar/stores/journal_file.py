@@ -1,4 +1,4 @@
-"""The file under the journal: its lock, its schema, its rows and the hash in each of them.
+"""The file under the journal: its lock, its rows and the hash in each of them.
 
 One SQLite connection in WAL mode that nobody shares. `synchronous=FULL` makes COMMIT mean "on the disk"; the exclusive
 lock mode does without a shared-memory file. SQLite's own checks find a broken structure but no flipped bit inside a
@@ -13,11 +13,9 @@ from __future__ import annotations
 import fcntl
 import os
 import sqlite3
-import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, nullcontext
-from dataclasses import dataclass
-from itertools import chain, count
+from itertools import chain
 from typing import cast
 from urllib.parse import quote
 
@@ -26,8 +24,8 @@ from xxhash import xxh3_64_intdigest as xxh3
 from sidecar.core.errors import JournalUnavailable
 from sidecar.ports import Record
 from sidecar.stores import journal_chapters as chapters
-from sidecar.stores.durable import sync_folder
 from sidecar.stores.journal_chapters import Chapter, OpenChapter, Row, Sealed
+from sidecar.stores.journal_schema import SCHEMA, JournalDamaged, Schema, agree, take_back
 
 DATABASE = "journal.db"
 LOCK = "journal.lock"
@@ -52,37 +50,8 @@ class JournalLocked(Exception):  # noqa: N818 - named as the port's callers spea
         self.owner = owner
 
 
-class JournalNewer(Exception):  # noqa: N818
-    """Written by a later version. Nothing was changed; the daemon exits 65 (spec section 13)."""
-
-
-class JournalDamaged(Exception):  # noqa: N818
-    """What is stored is not what was written: a hash differs or SQLite cannot read its own structure."""
-
-
 class NoRoom(Exception):  # noqa: N818
     """The disk is full, the transaction was rolled back cleanly and the file is as it was before."""
-
-
-@dataclass(frozen=True, slots=True)
-class Schema:
-    """A schema number, the statements that make a new file of it, and those that lift a file of number n to n+1."""
-
-    number: int
-    create: tuple[str, ...]
-    migrations: Mapping[int, tuple[str, ...]]
-
-
-# A number for every change of what the rows may say, so that an older daemon refuses what it could not read. 2: what is
-# saved and what was used. 3: chapters, which an older daemon would not keep up.
-SCHEMA = Schema(
-    number=3,
-    create=(
-        "CREATE TABLE journal(seq INTEGER PRIMARY KEY, kind TEXT, head BLOB, body BLOB, h INTEGER)",
-        chapters.CREATE,
-    ),
-    migrations={1: (), 2: (chapters.CREATE,)},
-)
 
 
 class _Kinds(dict[str, int]):
@@ -126,12 +95,6 @@ def take_lock(folder: str) -> int:
     return lock
 
 
-def free_name(path: str, label: str) -> str:
-    """`<path>.<label>-<time>`, a name that nobody has yet."""
-    stem = f"{path}.{label}-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}"
-    return next(name for n in count(1) if not os.path.lexists(name := stem if n == 1 else f"{stem}-{n}"))
-
-
 class JournalFile:
     """One open database. Its methods may be called from any thread, by one thread at a time."""
 
@@ -156,7 +119,7 @@ class JournalFile:
         )
         try:
             _configure(connection)
-            _agree(connection, path, schema)
+            agree(connection, path, schema)
         except _UNREADABLE as error:
             connection.close()
             raise _translated(error, path) from error
@@ -185,8 +148,7 @@ class JournalFile:
             self._complete.clear()
         except sqlite3.Error as error:
             self._chapter.forget()
-            if self._connection.in_transaction:
-                execute("ROLLBACK")
+            take_back(self._connection)
             if _primary(error) == sqlite3.SQLITE_FULL:
                 raise NoRoom(str(error)) from error
             raise
@@ -293,8 +255,7 @@ class JournalFile:
             for statement in ("PRAGMA wal_checkpoint(TRUNCATE)", "VACUUM", "PRAGMA wal_checkpoint(TRUNCATE)"):
                 execute(statement).fetchall()
         except sqlite3.Error as error:
-            if self._connection.in_transaction:
-                execute("ROLLBACK")
+            take_back(self._connection)
             if _primary(error) == sqlite3.SQLITE_FULL:
                 raise NoRoom(str(error)) from error
             raise
@@ -340,50 +301,6 @@ def _configure(connection: sqlite3.Connection) -> None:
         "cache_size=-16384",
     ):
         connection.execute(f"PRAGMA {setting}")
-
-
-def _agree(connection: sqlite3.Connection, path: str, schema: Schema) -> None:
-    """Bring the file to `schema`: nothing is written before it is known to be ours and not newer."""
-    ((number,),) = connection.execute("PRAGMA user_version").fetchall()
-    if number > schema.number:
-        raise JournalNewer(f"{path} has schema {number}; this version reads up to {schema.number}")
-    ((tables,),) = connection.execute("SELECT count(*) FROM sqlite_master").fetchall()
-    told = connection.execute("SELECT sql FROM sqlite_master WHERE type='table' AND name='journal'").fetchall()
-    if number < 0 or bool(number) != bool(tables) or (number and told != [(schema.create[0],)]):
-        raise JournalDamaged(f"{path} has no table of records as we make it")
-    connection.execute("PRAGMA journal_mode=WAL")
-    connection.execute("PRAGMA wal_autocheckpoint=1000")
-    if number == 0:
-        _upgrade(connection, schema.create, schema.number)
-        sync_folder(os.path.dirname(path))
-    elif number < schema.number:
-        _copy(connection, free_name(path, f"schema{number}"))
-        steps = [schema.migrations[step] for step in range(number, schema.number)]
-        _upgrade(connection, [statement for step in steps for statement in step], schema.number)
-
-
-def _upgrade(connection: sqlite3.Connection, statements: Sequence[str], number: int) -> None:
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        for statement in statements:
-            connection.execute(statement)
-        connection.execute(f"PRAGMA user_version={number}")
-        connection.execute("COMMIT")
-    except BaseException as error:
-        connection.execute("ROLLBACK")
-        if isinstance(error, sqlite3.OperationalError):
-            raise JournalUnavailable("journal", f"it cannot be brought to schema {number}: {error}") from error
-        raise
-
-
-def _copy(connection: sqlite3.Connection, path: str) -> None:
-    os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
-    target = sqlite3.connect(path)
-    try:
-        connection.backup(target)
-    finally:
-        target.close()
-    sync_folder(os.path.dirname(path))
 
 
 def _primary(error: sqlite3.Error) -> int:

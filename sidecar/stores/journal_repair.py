@@ -14,16 +14,9 @@ from itertools import islice
 
 from sidecar.core.errors import JournalUnavailable
 from sidecar.stores.durable import sync_folder
-from sidecar.stores.journal_file import (
-    DATABASE,
-    SCHEMA,
-    JournalDamaged,
-    JournalFile,
-    NoRoom,
-    Schema,
-    free_name,
-)
+from sidecar.stores.journal_file import DATABASE, JournalFile, NoRoom
 from sidecar.stores.journal_pages import intact_rows
+from sidecar.stores.journal_schema import SCHEMA, JournalDamaged, Schema, free_name
 
 _log = logging.getLogger(__name__)
 _ROWS_AT_ONCE = 1024

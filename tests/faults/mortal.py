@@ -20,6 +20,7 @@ from typing import Any
 
 import orjson
 
+from sidecar.stores.journal import Journal
 from tests.faults import disk_shim
 from tests.faults.promises import hosted_is_there, saved_is_there, store_of
 from tests.server.inside import Inside, awake
@@ -45,6 +46,18 @@ def fall(folder: str, seed: int, pipe: Connection, fault: str, nth: int) -> None
     except BaseException as end:  # noqa: BLE001 - whoever asked was told, and so is the test
         say({"ended_with": repr(end)[:300]})
     os._exit(70)
+
+
+def found(folder: str, _seed: int, pipe: Connection, fault: str, nth: int) -> None:
+    """Make a journal under the shim on a disk whose `nth` change fails, and say how it ended."""
+    disk_shim.fail_at(Path(folder), fault, nth)
+    end = ""
+    try:
+        Journal.open(folder).close()
+    except Exception as fault_met:  # noqa: BLE001 - it is the answer
+        end = type(fault_met).__name__
+    pipe.send_bytes(orjson.dumps({"end": end, "changes": disk_shim.changes_so_far()}))
+    os._exit(0)
 
 
 async def _live(folder: Path, seed: int, say: Callable[[Said], None], kind: str) -> None:

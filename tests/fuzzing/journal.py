@@ -9,7 +9,7 @@ import random
 import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, closing
+from contextlib import AbstractContextManager, closing, contextmanager
 from functools import cache
 from pathlib import Path
 from threading import Event
@@ -18,7 +18,7 @@ from unittest.mock import patch
 from sidecar.ports import Record
 from sidecar.stores import journal_chapters
 from sidecar.stores.journal import Journal
-from sidecar.stores.journal_file import JournalNewer
+from sidecar.stores.journal_schema import JournalNewer
 from tests.fuzzing.draw import Draw
 from tests.fuzzing.target import Target
 
@@ -38,7 +38,7 @@ def check(data: bytes) -> None:
     for name, content in files.items():
         (folder / name).write_bytes(content)
     try:
-        with short_chapters():
+        with short_chapters(), silence():
             opened(folder, files, only_log=files.get(DATABASE) == before[DATABASE])
     finally:
         for path in folder.iterdir():
@@ -156,9 +156,20 @@ def short_chapters() -> AbstractContextManager[object]:
     return patch.object(journal_chapters, "ROWS", 7)
 
 
+@contextmanager
+def silence() -> Iterator[None]:
+    """What it says of every damage is not read here; the tests of this process read it again afterwards."""
+    log = logging.getLogger("sidecar.stores")
+    level = log.level
+    log.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        log.setLevel(level)
+
+
 @cache
 def place() -> Path:
-    logging.getLogger("sidecar.stores").setLevel(logging.CRITICAL)
     folder = tempfile.mkdtemp(prefix="as-journal-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return Path(folder)

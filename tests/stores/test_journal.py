@@ -19,7 +19,8 @@ import pytest
 from sidecar.core.errors import JournalUnavailable
 from sidecar.ports import Record
 from sidecar.stores.journal import Journal
-from sidecar.stores.journal_file import SCHEMA, JournalDamaged, JournalLocked, JournalNewer, Schema
+from sidecar.stores.journal_file import JournalLocked
+from sidecar.stores.journal_schema import SCHEMA, JournalDamaged, JournalNewer, Schema
 
 CEILING = 5.0
 

@@ -15,7 +15,8 @@ from sidecar.ports import Joined, Record
 from sidecar.stores import journal_chapters
 from sidecar.stores.journal import Journal
 from sidecar.stores.journal_chapters import ROWS, Chapter, OpenChapter, Row, Sealed, join
-from sidecar.stores.journal_file import JournalDamaged, JournalFile, seal, sealed
+from sidecar.stores.journal_file import JournalFile, seal, sealed
+from sidecar.stores.journal_schema import JournalDamaged
 
 
 def rows(*seqs: int, kind: str = "block", body: bytes = b"{}") -> list[Row]:

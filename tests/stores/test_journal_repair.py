@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from sidecar.core.errors import JournalUnavailable
-from sidecar.stores.journal_file import SCHEMA, JournalFile, Row, Schema, seal
+from sidecar.stores.journal_file import JournalFile, Row, seal
 from sidecar.stores.journal_repair import open_sound, rescue
+from sidecar.stores.journal_schema import SCHEMA, Schema
 
 
 def row(seq: int, body: bytes = b"{}") -> Row:

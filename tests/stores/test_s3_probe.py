@@ -53,7 +53,7 @@ def test_a_certificate_that_is_not_trusted_is_told_with_the_setting_that_helps(
 
 def test_http_where_https_is_asked_for_is_no_matter_of_trust(s3: Radosgw, bucket: str) -> None:
     store = S3Store(bucket, "p", endpoint_url=s3.http.replace("http:", "https:"), timing=HASTY)
-    with pytest.raises(StoreUnavailable, match="http or https") as refused:
+    with pytest.raises(StoreUnavailable, match="with its scheme") as refused:
         store.probe()
     assert refused.value.fault == "unreachable"
 
