@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from tests.soak.accounts import Accounts
+from tests.soak.holding import Holding, table
 from tests.soak.sampling import MIB, Sample, quarters
 from tests.soak.slope import Slope, slope
 
@@ -17,16 +18,17 @@ PROBED = ("resolve", "read", "sync", "append")
 
 @dataclass(slots=True)
 class Outcome:
-    """All that was found. `empty` and `anew` are the resident bytes of a daemon without and with this conversation."""
+    """All that was found. `empty` is a daemon without, `soaked` and `anew` are daemons with this conversation."""
 
     what: str
-    minutes: float
     seed: int
-    samples: list[Sample]
     accounts: Accounts
+    minutes: float = 0.0
+    samples: list[Sample] = field(default_factory=list[Sample])
     promises: int = 0
-    empty: int = 0
-    anew: int = 0
+    empty: Holding | None = None
+    soaked: Holding | None = None
+    anew: Holding | None = None
     lost: list[str] = field(default_factory=list[str])
     log: list[str] = field(default_factory=list[str])
 
@@ -74,18 +76,22 @@ def _memory(outcome: Outcome) -> str:
             f"| {each.steep:+,.0f} ± {each.sure:,.0f} B "
             f"| {_mean(first) / MIB:.1f} MiB | {_mean(last) / MIB:.1f} MiB |"
         )
-    if outcome.anew:
-        last = outcome.samples[-1]
-        known = (outcome.anew - outcome.empty) / max(1, last.blocks)
-        lines += [
-            "",
-            f"A daemon started anew on the same state, after a kill -9, holds {outcome.anew / MIB:.1f} MiB, an empty "
-            f"one {outcome.empty / MIB:.1f}, the soaked one {last.rss / MIB:.1f}: this conversation is known to cost "
-            f"{known:,.0f} B for each of its {last.blocks:,} blocks (with {last.counts['artifacts']:,} artifacts, "
-            f"{last.counts['versions']:,} versions, {last.counts['sources']:,} sources), and work that is done has "
-            f"left {(last.rss - outcome.anew) / MIB:+.1f} MiB.",
-        ]
+    if outcome.empty and outcome.soaked and outcome.anew:
+        lines += ["", _difference(outcome.empty, outcome.soaked, outcome.anew, outcome.samples[-1])]
+        lines += [table({"empty": outcome.empty, "soaked": outcome.soaked, "started anew": outcome.anew}).rstrip()]
     return "\n".join(lines) + "\n"
+
+
+def _difference(empty: Holding, soaked: Holding, anew: Holding, last: Sample) -> str:
+    left = soaked.resident - anew.resident
+    cached, free = soaked.cached - anew.cached, soaked.free - anew.free
+    return (
+        f"A daemon started anew on the same state, after a kill -9, knows the conversation at "
+        f"{(anew.resident - empty.resident) / max(1, last.blocks):,.0f} B for each of its {last.blocks:,} blocks (with "
+        f"{last.counts['artifacts']:,} artifacts, {last.counts['versions']:,} versions, {last.counts['sources']:,} "
+        f"sources). Work that is done has left {left / MIB:+.1f} MiB: caches {cached / MIB:+.1f}, free "
+        f"{free / MIB:+.1f}, all else {(left - cached - free) / MIB:+.1f}.\n"
+    )
 
 
 def _table(outcome: Outcome) -> str:

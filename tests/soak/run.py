@@ -18,9 +18,10 @@ from random import Random
 from time import monotonic
 from typing import Any
 
-from tests.daemon_process import Workspace
+from tests.daemon_process import Workspace, eventually
 from tests.rpc_client import AsyncClient
 from tests.soak import agent, clients, lander, programs
+from tests.soak.holding import Holding
 from tests.soak.report import Outcome
 from tests.soak.sampling import Sample, descriptors, memory, processor_seconds, sizes, threads
 from tests.soak.world import CEILING, World
@@ -71,10 +72,10 @@ def soak(plan: Plan, folder: Path) -> Outcome:
     """Run it. SIGINT and SIGTERM end it early, and it is reported all the same."""
     workspace = Workspace(folder, settings={"keep_bytes": str(KEEP_BYTES), **dict(plan.settings)})
     lander.first_files(workspace.out_dir)
-    with _seen_inside(plan):
-        workspace.start()
     try:
-        return asyncio.run(_soak(plan, workspace))
+        with _seen_inside(workspace):
+            workspace.start()
+            return asyncio.run(_soak(plan, workspace))
     except Exception:
         print(workspace.tail(), file=sys.stderr)
         raise
@@ -85,18 +86,20 @@ def soak(plan: Plan, folder: Path) -> Outcome:
 
 
 @contextmanager
-def _seen_inside(plan: Plan) -> Iterator[None]:
-    """The daemon that starts meanwhile says what it holds when it is asked by a signal."""
-    if plan.inside is None:
-        yield
-        return
+def _seen_inside(workspace: Workspace) -> Iterator[None]:
+    """Daemons that start meanwhile say what they hold when they are asked by a signal."""
     before = os.environ.get("PYTHONPATH")
-    os.environ |= {"PYTHONPATH": str(_INSIDE), "SOAK_INSIDE": str(plan.inside / "said.json")}
+    paths = [str(_INSIDE), *filter(None, (before,))]
+    os.environ |= {"PYTHONPATH": os.pathsep.join(paths), "SOAK_INSIDE": str(_said(workspace))}
     try:
         yield
     finally:
         del os.environ["SOAK_INSIDE"]
         os.environ.pop("PYTHONPATH") if before is None else os.environ.update(PYTHONPATH=before)
+
+
+def _said(workspace: Workspace) -> Path:
+    return workspace.log.with_name("inside.json")
 
 
 async def _soak(plan: Plan, workspace: Workspace) -> Outcome:
@@ -107,9 +110,9 @@ async def _soak(plan: Plan, workspace: Workspace) -> Outcome:
     what = f"{len(WORKERS)} clients at rate {plan.rate:g}, " + ", ".join(
         f"{k} {v}" for k, v in plan.settings if "url" not in k
     )
-    outcome = Outcome(what.rstrip(", "), 0.0, plan.seed, [], world.accounts)
+    outcome = Outcome(what.rstrip(", "), plan.seed, world.accounts)
     async with world.client("runtime") as status:
-        outcome.empty = memory(_pid(workspace))[0]
+        outcome.empty = await _holding(workspace)
         tasks = [asyncio.create_task(_worked(world, name, work), name=name) for name, work in WORKERS.items()]
         await _sampled(plan, world, status, outcome)
         world.over.set()
@@ -119,13 +122,14 @@ async def _soak(plan: Plan, workspace: Workspace) -> Outcome:
             task.cancel()
         await asyncio.gather(*late, return_exceptions=True)
         outcome.promises = world.ledger.entries
+        outcome.soaked = await _holding(workspace)
         outcome.lost = await world.ledger.lost(status)
     outcome.minutes = (monotonic() - world.began) / 60
     workspace.kill9()
     await asyncio.to_thread(workspace.start)
     async with world.client("runtime") as status:
         await status.call("workspace/status")
-        outcome.anew = memory(_pid(workspace))[0]
+        outcome.anew = await _holding(workspace)
         outcome.lost += [f"after a kill -9: {one}" for one in await world.ledger.lost(status)]
     await asyncio.to_thread(workspace.stop)
     outcome.log = [one for one in _log(workspace) if FAULTS.search(one)]
@@ -157,7 +161,7 @@ async def _sampled(plan: Plan, world: World, status: AsyncClient, outcome: Outco
             with plan.series.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(outcome.samples[-1].record()) + "\n")
         if plan.inside is not None and number % 6 == 0:
-            await _look_inside(plan.inside, pid, number)
+            (await _look_inside(world.workspace)).rename(plan.inside / f"said-{number:05d}.json")
         number += 1
         try:
             await asyncio.wait_for(world.over.wait(), min(plan.every, max(0.1, ends - monotonic())))
@@ -186,12 +190,17 @@ async def _sample(world: World, status: AsyncClient, pid: int) -> Sample:
     )
 
 
-async def _look_inside(folder: Path, pid: int, number: int) -> None:
-    os.kill(pid, signal.SIGUSR2)
-    await asyncio.sleep(5)
-    said = folder / "said.json"
-    if said.exists():
-        said.rename(folder / f"said-{number:05d}.json")
+async def _look_inside(workspace: Workspace) -> Path:
+    """The file in which the daemon has just said what it holds."""
+    said = _said(workspace)
+    said.unlink(missing_ok=True)
+    os.kill(_pid(workspace), signal.SIGUSR2)
+    await asyncio.to_thread(eventually, said.exists, ceiling=SETTLING)
+    return said
+
+
+async def _holding(workspace: Workspace) -> Holding:
+    return Holding.of(json.loads((await _look_inside(workspace)).read_bytes()))
 
 
 def _log(workspace: Workspace) -> Iterator[str]:
