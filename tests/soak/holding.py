@@ -16,6 +16,7 @@ class Holding:
     used: int
     free: int
     caches: dict[str, int]
+    modules: int  # how many are imported
 
     @classmethod
     def of(cls, said: dict[str, Any]) -> Self:
@@ -23,7 +24,7 @@ class Holding:
         memory, caches = said["memory"], said["caches"]
         heap, small = memory["heap"], memory["small"]
         used = heap["uordblks"] + heap["hblkhd"] + small["used"]
-        return cls(memory["before"], used, heap["fordblks"] + small["free"], caches)
+        return cls(memory["before"], used, heap["fordblks"] + small["free"], caches, said["modules"])
 
     @property
     def cached(self) -> int:

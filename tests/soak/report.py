@@ -18,7 +18,10 @@ PROBED = ("resolve", "read", "sync", "append")
 
 @dataclass(slots=True)
 class Outcome:
-    """All that was found. `empty` is a daemon without, `soaked` and `anew` are daemons with this conversation."""
+    """All that was found. `empty` is a daemon without this conversation, `soaked` and `anew` are daemons with it.
+
+    `asked` is the one that started anew, when all of it was asked for.
+    """
 
     what: str
     seed: int
@@ -29,6 +32,7 @@ class Outcome:
     empty: Holding | None = None
     soaked: Holding | None = None
     anew: Holding | None = None
+    asked: Holding | None = None
     lost: list[str] = field(default_factory=list[str])
     log: list[str] = field(default_factory=list[str])
 
@@ -76,21 +80,28 @@ def _memory(outcome: Outcome) -> str:
             f"| {each.steep:+,.0f} ± {each.sure:,.0f} B "
             f"| {_mean(first) / MIB:.1f} MiB | {_mean(last) / MIB:.1f} MiB |"
         )
-    if outcome.empty and outcome.soaked and outcome.anew:
-        lines += ["", _difference(outcome.empty, outcome.soaked, outcome.anew, outcome.samples[-1])]
-        lines += [table({"empty": outcome.empty, "soaked": outcome.soaked, "started anew": outcome.anew}).rstrip()]
+    if outcome.empty and outcome.soaked and outcome.anew and outcome.asked:
+        held = {
+            "empty": outcome.empty,
+            "soaked": outcome.soaked,
+            "started anew": outcome.anew,
+            "and asked for all": outcome.asked,
+        }
+        lines += ["", _difference(outcome.empty, outcome.soaked, outcome.asked, outcome.samples[-1])]
+        lines += [table(held).rstrip()]
     return "\n".join(lines) + "\n"
 
 
-def _difference(empty: Holding, soaked: Holding, anew: Holding, last: Sample) -> str:
-    left = soaked.resident - anew.resident
-    cached, free = soaked.cached - anew.cached, soaked.free - anew.free
+def _difference(empty: Holding, soaked: Holding, asked: Holding, last: Sample) -> str:
+    left = soaked.resident - asked.resident
+    cached, used = soaked.cached - asked.cached, soaked.used - soaked.cached - (asked.used - asked.cached)
     return (
-        f"A daemon started anew on the same state, after a kill -9, knows the conversation at "
-        f"{(anew.resident - empty.resident) / max(1, last.blocks):,.0f} B for each of its {last.blocks:,} blocks (with "
-        f"{last.counts['artifacts']:,} artifacts, {last.counts['versions']:,} versions, {last.counts['sources']:,} "
-        f"sources). Work that is done has left {left / MIB:+.1f} MiB: caches {cached / MIB:+.1f}, free "
-        f"{free / MIB:+.1f}, all else {(left - cached - free) / MIB:+.1f}.\n"
+        f"A daemon started anew on the same state after a kill -9, and asked for all of it, knows the conversation at "
+        f"{(asked.resident - empty.resident) / max(1, last.blocks):,.0f} B for each of its {last.blocks:,} blocks "
+        f"(with {last.counts['artifacts']:,} artifacts, {last.counts['versions']:,} versions, "
+        f"{last.counts['sources']:,} sources). Work that is done has left {left / MIB:+.1f} MiB: caches "
+        f"{cached / MIB:+.1f}, else in use {used / MIB:+.1f} (of it {soaked.modules - asked.modules:,} modules "
+        f"imported when first needed), free, code and stacks {(left - cached - used) / MIB:+.1f}.\n"
     )
 
 

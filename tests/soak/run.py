@@ -131,6 +131,7 @@ async def _soak(plan: Plan, workspace: Workspace) -> Outcome:
         await status.call("workspace/status")
         outcome.anew = await _holding(workspace)
         outcome.lost += [f"after a kill -9: {one}" for one in await world.ledger.lost(status)]
+        outcome.asked = await _holding(workspace)
     await asyncio.to_thread(workspace.stop)
     outcome.log = [one for one in _log(workspace) if FAULTS.search(one)]
     return outcome

@@ -13,6 +13,7 @@ def test_what_is_held_by_kind_is_all_that_is_resident() -> None:
             "small": {"used": 30 * MIB, "free": 5 * MIB},
         },
         "caches": {"SQLite": 6 * MIB, "changes": 2 * MIB},
+        "modules": 700,
     }
     one = Holding.of(said)
     assert (one.used, one.free, one.cached) == (51 * MIB, 9 * MIB, 8 * MIB)

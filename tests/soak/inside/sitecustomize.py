@@ -95,6 +95,7 @@ if wanted := os.environ.get("SOAK_INSIDE"):
         said = {
             "memory": memory,
             "caches": caches(objects),
+            "modules": len(sys.modules),
             "gc": gc.get_stats(),
             "blocks": sys.getallocatedblocks(),
             "types": counts.most_common(60),
