@@ -76,6 +76,8 @@ def scan(text: str, mime: str) -> Iterator[Found]:
     A long text is read in pieces, between which other threads get their turn.
     """
     kind = _kind(mime)
+    if kind.read_in_parts and not _may_cite(text):
+        return
     scanner = kind.scanner()
     piece = PIECE_CHARS if kind.read_in_parts else len(text) + 1
     undecided, before = "\n", -1  # and where its first character stands
@@ -85,6 +87,14 @@ def scan(text: str, mime: str) -> Iterator[Found]:
             yield found._replace(start=before + found.start, end=before + found.end)
         decided = min(scanner.kept, len(undecided)) - 1
         undecided, before = undecided[decided:], before + decided
+
+
+def _may_cite(text: str) -> bool:
+    """Whether a token or a citing tag may begin in this text. A no is certain, and most files that are read have one.
+
+    In ASCII nothing may stand between the two brackets of a token.
+    """
+    return "[[" in text or "<s" in text or "<S" in text or not text.isascii()
 
 
 def replace(text: str, mime: str, resolver: Resolver) -> Replaced:

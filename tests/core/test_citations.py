@@ -427,3 +427,16 @@ def test_what_is_scanned_stands_at_its_place_however_the_text_is_read(text: str,
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(citations, "PIECE_CHARS", piece)
         assert [(found.start, found.end) for found in citations.scan(text, "text/markdown")] == whole
+
+
+@pytest.mark.parametrize("mime", ["text/markdown", "text/html", "text/plain"])
+def test_a_text_in_which_no_token_can_stand_is_not_read(mime: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(self: object, text: str, *, final: bool) -> None:
+        raise AssertionError("it was read")
+
+    monkeypatch.setattr(citations.MarkdownScanner, "read", refuse)
+    monkeypatch.setattr(citations.HtmlScanner, "read", refuse)
+    assert extract("x = rows[1]  # S:1, a [link](b) and <em>more</em>\n" * 1000, mime, [1]) == []
+    for text in ("[[S:1]]", "[\u200b[S:1]]", "［[S:1]]", '<sup class="cite" data-sids="1">', '<SUP class="cite">'):
+        with pytest.raises(AssertionError, match="it was read"):
+            extract(text, mime, [1])
