@@ -169,7 +169,8 @@ async def test_no_file_is_lost(ground: Ground, workload: Callable[[Path], int]) 
         on_disk = {path for path in on_disk if path.isprintable()}
         assert len(on_disk) >= count
         await until(lambda: ground.files >= on_disk)
-        assert ground.bell.state == "ok"
+        # A queue that ran over has the watch built anew, and while that is under way the state says so.
+        await until(lambda: ground.bell.state == "ok")
         await ground.heard("turn_1/last", "last")
 
 
