@@ -125,11 +125,13 @@ class SavedTurns:
         self.unlogged.clear()
 
     def _settle(self, turn_id: str, saving: Saving, items: Iterable[Mapping[str, object]]) -> None:
+        had_log = turn_id in self._saved and turn_id not in self.unlogged
         self._saved[turn_id] = saving
         if self.unsaved.get(turn_id, 0) <= saving.revision:
             self.unsaved.pop(turn_id, None)
         kinds = {item.get("kind") for item in items}
-        if turn_id in (WHOLE, SUMMARIES) or not kinds or TURN_LOG in kinds:
+        # A save of the conversation at the end of a turn names no log where the one that is there is still right.
+        if turn_id in (WHOLE, SUMMARIES) or not kinds or TURN_LOG in kinds or had_log:
             self.unlogged.discard(turn_id)
         else:
             self.unlogged.add(turn_id)

@@ -195,6 +195,15 @@ def test_a_daemon_that_is_started_again_has_its_own_lease_at_once(make_workspace
     have_turn(again, 2)
 
 
+def test_a_conversation_that_was_taken_in_is_soon_saved(make_workspace: Make, local: dict[str, str]) -> None:
+    first = make_workspace(settings=local).start()
+    writer = first.connect("runtime")
+    have_turn(writer, 1)
+    settled(writer)
+    first.stop()
+    settled(make_workspace(settings=local).start().connect("runtime"))
+
+
 @pytest.mark.rule("store.a-conversation-is-resumed-from-the-store", "store.pool-is-loaded-at-turn-start")
 def test_a_turn_that_names_a_saved_conversation_has_all_of_it(make_workspace: Make, shared: dict[str, str]) -> None:
     first = make_workspace(settings=shared).start()

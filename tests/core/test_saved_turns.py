@@ -141,6 +141,11 @@ def test_a_turn_that_was_taken_over_has_its_log() -> None:
     assert folded(block(), saved()).saved.unlogged == set()
 
 
+def test_a_later_save_without_a_log_leaves_the_log_that_is_there() -> None:
+    state = folded(block(), saved(), saved(revision=2, items=({"kind": CHAT_USER},)))
+    assert state.saved.unlogged == set()
+
+
 def test_under_another_name_nothing_is_saved() -> None:
     state = folded(
         Remembered({"conversation": IDENTITY}), block(), saved(revision=2), Remembered({"conversation": IDENTITY})
