@@ -20,12 +20,13 @@ from sidecar.core.mime import is_packed, is_text_head, is_textual, mime_by_name,
 from sidecar.core.paths import FilePath
 from sidecar.core.standing import changes_since, with_changes
 from sidecar.looking import Looker
-from sidecar.pieces import Pieces, packed
+from sidecar.pieces import Pieces, packed, spelled
 from sidecar.ports import OutDir
 from sidecar.rehost import Missing, Rehoster
 from sidecar.workspace import Workspace
 
 FEW_BLOCKS = 16  # that many are read faster than a thread is asked to
+SHORT_BYTES = 64 * limits.KIB
 SHORT_CHARS = 64 * limits.KIB  # a longer text is looked through off the loop
 
 
@@ -42,6 +43,7 @@ class Content:
     size_bytes: int
     form: Literal["text", "base64", "bare", "unread"]
     text: str = ""
+    spelled: Pieces | None = None  # a long text as it goes out
     packed: Pieces | None = None
     truncated: bool = False
     lines: str | None = None
@@ -97,7 +99,10 @@ class Reader:
             if isinstance(brought, Missing):
                 return brought
         try:
-            return await self._looker.off_loop(self._read, path, window)
+            known = self._workspace.files.get(path.physical)
+            is_short = known is not None and known.size <= SHORT_BYTES
+            read = self._looker.off_loop if is_short else self._looker.read_long
+            return await read(self._read, path, window)
         except NotFound:
             return Missing("gone")
 
@@ -243,9 +248,14 @@ def _cut_bytes(path: FilePath, mime: str, size: int, head: bytes, max_bytes: int
     if text is None:
         return Content(path, mime, size, "bare")
     if whole:
-        return Content(path, mime, size, "text", text=text)
+        return _as_text(path, mime, size, text)
     # Reading goes on with the line that was cut, unless it is the only one: then it would be cut again.
-    return Content(path, mime, size, "text", text=text, truncated=True, next_line=max(text.count("\n") + 1, 2))
+    return _as_text(path, mime, size, text, truncated=True, next_line=max(text.count("\n") + 1, 2))
+
+
+def _as_text(path: FilePath, mime: str, size: int, text: str, **cut: Any) -> Content:
+    long = spelled(text) if len(text) > SHORT_CHARS else None
+    return Content(path, mime, size, "text", text=text, spelled=long, **cut)
 
 
 def _cut_lines(path: FilePath, mime: str, size: int, stream: Any, window: Window) -> Content:
@@ -269,8 +279,8 @@ def _cut_lines(path: FilePath, mime: str, size: int, stream: Any, window: Window
     if text is None:
         return Content(path, mime, size, "bare")
     end = window.start + text.count("\n") - (1 if text.endswith("\n") or not text else 0)
-    return Content(
-        path, mime, size, "text", text=text, truncated=truncated,
+    return _as_text(
+        path, mime, size, text, truncated=truncated,
         lines=f"{window.start}-{end}/{total}", next_line=end + 1 if truncated else None,
     )  # fmt: skip
 

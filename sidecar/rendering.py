@@ -174,16 +174,20 @@ class Rendering:
 
 async def _as_one_text(chunks: Iterable[bytes]) -> tuple[Pieces, int]:
     """All messages as one text, a blank line between two; and how many bytes of UTF-8 it has."""
-    texts: list[bytes] = []
-    size = 0
+    pages: list[bytes] = []
+    size = count = 0
     pace = Pace()
     for chunk in chunks:
+        texts: list[bytes] = []
         for message in decode(chunk):
             await pace.rest()
             text = as_text(message)
-            size += len(text.encode()) + (2 if texts else 0)
+            size += len(text.encode())
             texts.append(orjson.dumps(text)[1:-1])
-    return Pieces(_between(b'"', b"\\n\\n", b'"', texts)), size
+        if texts:
+            pages.append(b"\\n\\n".join(texts))
+            count += len(texts)
+    return Pieces(_between(b'"', b"\\n\\n", b'"', pages)), size + 2 * max(count - 1, 0)
 
 
 def _between(begin: bytes, comma: bytes, end: bytes, parts: Iterable[bytes]) -> list[bytes]:

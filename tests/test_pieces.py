@@ -8,7 +8,7 @@ import io
 import orjson
 import pytest
 
-from sidecar.pieces import PACKED_AT_ONCE, packed
+from sidecar.pieces import PACKED_AT_ONCE, SPELLED_AT_ONCE, packed, spelled
 
 
 @pytest.mark.parametrize("size", [0, 1, 2, 3, PACKED_AT_ONCE - 1, PACKED_AT_ONCE, 2 * PACKED_AT_ONCE + 2])
@@ -22,3 +22,15 @@ def test_a_file_is_packed_as_if_at_once(size: int) -> None:
 def test_no_piece_is_long() -> None:
     made = packed(io.BytesIO(bytes(5 * PACKED_AT_ONCE)))
     assert max(map(len, made.pieces)) == PACKED_AT_ONCE * 4 // 3
+
+
+@pytest.mark.parametrize("text", ["", "a", 'x"\\\n\0é€😀' * 20_000])
+def test_a_text_is_spelled_as_if_at_once(text: str) -> None:
+    made = spelled(text)
+    assert b"".join(made.pieces) == orjson.dumps(text)
+    assert made.text() == text
+
+
+def test_no_piece_of_a_text_is_long() -> None:
+    made = spelled("\0" * 10 * SPELLED_AT_ONCE)
+    assert max(map(len, made.pieces)) == 6 * SPELLED_AT_ONCE

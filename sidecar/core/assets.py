@@ -184,7 +184,14 @@ def _reading(document: Document) -> str:
 
 def _slim(text: str) -> str:
     """The text with the bytes of data URLs left out, all but the last character, which may belong to what follows."""
-    return _PACKED.sub(r"\1", text)
+    slim: list[str] = []
+    at = 0
+    while (mark := text.find(_PACKED_MARK, at)) >= 0:
+        begin = mark + len(_PACKED_MARK)
+        packed = _PACKED.match(text, begin)
+        slim.append(text[at:begin])
+        at = begin if packed is None else packed.end() - 1
+    return "".join([*slim, text[at:]]) if slim else text
 
 
 def _cut(text: str, most: int) -> str:
@@ -217,4 +224,5 @@ _PAGE = re.compile(
     r"\s*(?:<\?xml[^>]{0,200}>\s*)?(?:<!--.{0,1000}?-->\s*)?<(?:!doctype\s|html|head|body|svg)", re.I | re.S
 )
 _TAG = re.compile(r"\s*<[A-Za-z!]")
-_PACKED = re.compile(r"(?<=;base64,)[A-Za-z0-9+/=]{63,}+(?<=([A-Za-z0-9+/=]))")
+_PACKED_MARK = ";base64,"
+_PACKED = re.compile(r"[A-Za-z0-9+/=]{63,}+")

@@ -100,11 +100,12 @@ def _may_cite(text: str) -> bool:
 def replace(text: str, mime: str, resolver: Resolver) -> Replaced:
     """Put links in place of tokens. A token of which nothing resolves stays as it is.
 
-    Raises TooLarge when the links would come to more than one message can carry.
+    A long text is read in pieces, as `scan` does it. Raises TooLarge when the links would come to more than one message
+    can carry.
     """
     stream = StreamReplacer(mime, resolver)
-    replaced = stream.feed(text) + stream.flush()
-    return Replaced(replaced, stream.sources_used, stream.unresolved)
+    replaced = [stream.feed(text[at : at + PIECE_CHARS]) for at in range(0, len(text), PIECE_CHARS)]
+    return Replaced("".join([*replaced, stream.flush()]), stream.sources_used, stream.unresolved)
 
 
 class StreamReplacer:

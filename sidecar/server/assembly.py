@@ -251,6 +251,7 @@ class Assembly:
         self.resumer.close()
         await self.lease.release(within=max(_FAREWELL_LEAST, until - time.monotonic()))
         self.archive.close()
+        self.blobs.close()
         self.workspace.closing = True
 
     def hello(self, caller: Caller, methods: list[str]) -> dict[str, Any]:

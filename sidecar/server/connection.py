@@ -15,6 +15,7 @@ from time import perf_counter
 import orjson
 
 from protocol.notices import NOTICES
+from sidecar.hands import ASKER
 from sidecar.server.asking import Questions
 from sidecar.server.caller import Client
 from sidecar.server.dispatch import Dispatch
@@ -40,7 +41,9 @@ class Connection(asyncio.Protocol):
         self._bounds = bounds = service.bounds
         self._loop = asyncio.get_running_loop()
         self._frames = FrameReader(header_bytes=bounds.header_bytes, body_bytes=bounds.message_bytes)
-        self._outbox = Outbox(self._loop, soft=bounds.soft_bytes, hard=bounds.hard_bytes)
+        self._outbox = Outbox(
+            self._loop, soft=bounds.soft_bytes, hard=bounds.hard_bytes, caught_up=self._work_after_waiting
+        )
         self._dispatch = Dispatch(service, self.client, self)
         self._tap = service.tap
         self._inbox: deque[bytes] = deque()
@@ -100,10 +103,6 @@ class Connection(asyncio.Protocol):
 
     def resume_writing(self) -> None:
         self._outbox.resume()
-        if self._outbox.choked:
-            return
-        self._tell_of_dropped_events()
-        self._work_soon()
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - why it ended makes no difference
         self._transport = None
@@ -183,6 +182,10 @@ class Connection(asyncio.Protocol):
         """The client said `exit`: the session ends, and the daemon does not."""
         self._close()
 
+    def _work_after_waiting(self) -> None:
+        self._tell_of_dropped_events()
+        self._work_soon()
+
     def _work_soon(self) -> None:
         if not self._work_is_near and self._transport is not None:
             self._work_is_near = True
@@ -191,12 +194,13 @@ class Connection(asyncio.Protocol):
     def _work(self) -> None:
         """Handle what has arrived, but not so much at once that another client would notice."""
         self._work_is_near = False
+        ASKER.set(self.client.id)  # for all that begins here
         inbox, outbox, dispatch = self._inbox, self._outbox, self._dispatch
         outbox.hold()
         until = perf_counter() + self._bounds.seconds_at_once
         try:
             for _ in range(self._bounds.messages_at_once):
-                if not inbox or outbox.choked or self._blocked:
+                if not inbox or outbox.behind or self._blocked:
                     break
                 body = inbox.popleft()
                 if not dispatch.take(body):
@@ -218,7 +222,7 @@ class Connection(asyncio.Protocol):
         """After each batch: read on, or wait, or end."""
         if self._transport is None or self._leaving:
             return
-        waiting, stuck = bool(self._inbox), self._blocked or self._outbox.choked
+        waiting, stuck = bool(self._inbox), self._blocked or self._outbox.behind
         if self._reading and not (waiting or stuck or self._fault or self._ended):
             return  # as nearly always
         if waiting and not stuck:
@@ -249,7 +253,7 @@ class Connection(asyncio.Protocol):
             self._glances.begin()
 
     def _unread_work(self) -> bool:
-        return not self._reading and bool(self._dispatch.running)
+        return not self._reading and self._dispatch.busy
 
     def _time_frame(self, *, begun_anew: bool) -> None:
         if not self._frames.midway:

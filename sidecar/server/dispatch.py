@@ -41,7 +41,7 @@ class Line(Protocol):
     def notify(self, method: str, params: bytes) -> bool: ...
 
     def finished(self) -> None:
-        """A task has ended, so there may be room for another."""
+        """A task has ended, so there may be room for another; or a large message was parsed."""
         ...
 
     async def room(self) -> None:
@@ -70,6 +70,7 @@ class Dispatch:
         self._bytes = 0
         self.running: dict[object, Caller] = {}
         self._unstarted = 0  # tasks that have not taken their first step
+        self._parsing: asyncio.Task[object] | None = None  # a large message
         self._making = asyncio.Semaphore(self._bounds.bulky_at_once)
 
     @property
@@ -77,16 +78,49 @@ class Dispatch:
         """Whether so much is under way that the next request has to wait."""
         return len(self.running) >= self._bounds.in_flight or self._bytes >= self._bounds.bytes_in_flight
 
+    @property
+    def busy(self) -> bool:
+        """Whether anything is done for this client now."""
+        return bool(self.running) or self._parsing is not None
+
     def take(self, body: bytes) -> bool:
-        """Handle one message. False when it is a request and there is no room for it; offer it again later.
+        """Handle one message. False when it is a request and there is no room for it, or when it is large and has not
+        been parsed yet; offer it again later.
 
         Raises TooManyValues, after which the connection is to end: an answer would need an id that is not known.
         """
+        if len(body) >= LARGE_BYTES:
+            return self._take_large(body)
         try:
-            message = orjson.loads(body) if len(body) < LARGE_BYTES else parse(body, self._bounds.message_values)
+            message = orjson.loads(body)
         except orjson.JSONDecodeError:
             self._refuse(None, failures.PARSE)
             return True
+        return self._take(message, len(body))
+
+    def _take_large(self, body: bytes) -> bool:
+        """The same for one that is parsed off the loop. It is the first that waits until it is taken."""
+        if self._parsing is None:
+            work = self._service.parsing.run(parse, body, self._bounds.message_values)
+            self._parsing = asyncio.get_running_loop().create_task(work)
+            self._parsing.add_done_callback(self._is_parsed)
+        if not self._parsing.done():
+            return False
+        try:
+            taken = self._take(self._parsing.result(), len(body))
+        except orjson.JSONDecodeError:
+            self._refuse(None, failures.PARSE)
+            taken = True
+        if taken:
+            self._parsing = None
+        return taken
+
+    def _is_parsed(self, parsing: asyncio.Task[object]) -> None:
+        if not parsing.cancelled():
+            parsing.exception()  # looked at, as its client may be gone
+            self._line.finished()
+
+    def _take(self, message: object, size: int) -> bool:
         if type(message) is not dict:
             self._refuse(None, invalid_request("a message is one object; there are no batches"))
             return True
@@ -97,13 +131,13 @@ class Dispatch:
         elif type(method) is not str:
             self._line.questions.settle(message)
         elif "id" not in message:
-            return self._notified(method, message, len(body))
+            return self._notified(method, message, size)
         elif not well_numbered:
             self._refuse(None, invalid_request("an id is an integer or a text that is not empty"))
         elif number in self.running:
             self._refuse(number, invalid_request("a request with this id is under way"))
         else:
-            return self._requested(number, method, message, len(body))
+            return self._requested(number, method, message, size)
         return True
 
     def retire(self) -> None:
@@ -119,6 +153,8 @@ class Dispatch:
 
     def close(self) -> None:
         """Give up everything under way; nobody is there to be answered."""
+        if self._parsing is not None:
+            self._parsing.cancel()
         for caller in self.running.values():
             caller.give_up()
 

@@ -53,12 +53,17 @@ class FrameReader:
         """The bodies that these bytes complete. Raises FramingFault, and then again at each later call."""
         if self._fault is not None:
             raise FramingFault(self._fault)
+        bodies: list[bytes] = []
         if self._held:
             self._held += data
             if self._length is not None and len(self._held) < self._length:
                 return []  # a body that arrives in many pieces is not looked at before it is whole
-            data, self._held = bytes(self._held), bytearray()
-        bodies: list[bytes] = []
+            held, self._held = memoryview(self._held), bytearray()
+            if self._length is not None:  # it is copied once, since it may be large
+                bodies.append(bytes(held[: self._length]))
+                data, self._length = bytes(held[len(bodies[0]) :]), None
+            else:
+                data = bytes(held)
         try:
             rest = self._cut(data, bodies)
         except FramingFault as fault:

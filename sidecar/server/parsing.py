@@ -2,16 +2,18 @@
 
 JSON may hold a value in every third byte. A message of 64 MiB made of empty lists takes two gigabytes and, because the
 collector looks at every one of them again and again, a quarter of a minute. So the values of a large message are
-counted before it is parsed, and the collector rests meanwhile.
+counted before it is parsed, in pieces between which others get their turn, and the collector rests while it is parsed.
 """
 
 from __future__ import annotations
 
 import gc
+from collections.abc import Iterator
 
 import orjson
 
 LARGE_BYTES = 1024 * 1024
+COUNTED_AT_ONCE = 256 * 1024
 _STRUCTURE = b",[{"
 _ALL_BUT_STRUCTURE = bytes(sorted(set(range(256)) - set(_STRUCTURE + b'"')))
 
@@ -21,7 +23,7 @@ class TooManyValues(Exception):  # noqa: N818 - what is wrong with a message
 
 
 def parse(body: bytes, most: int) -> object:
-    """A large message's JSON. Raises TooManyValues, or orjson's JSONDecodeError."""
+    """A large message's JSON. Blocks: call it off the loop. Raises TooManyValues, or orjson's JSONDecodeError."""
     if has_more_values(body, most):
         raise TooManyValues(f"a message holds at most {most} values")
     collecting = gc.isenabled()
@@ -35,10 +37,26 @@ def parse(body: bytes, most: int) -> object:
 
 def has_more_values(body: bytes, most: int) -> bool:
     """Whether there may be more values than that: each follows a comma or an opening bracket outside of the texts."""
-    if sum(body.count(byte) for byte in (b",", b"[", b"{")) <= most:
+    starts = range(0, len(body), COUNTED_AT_ONCE)
+    if sum(body.count(byte, at, at + COUNTED_AT_ONCE) for at in starts for byte in (b",", b"[", b"{")) <= most:
         return False  # not even when those within texts are counted
-    plain = body.replace(b"\\\\", b"").replace(b'\\"', b"")
-    if plain.count(b'"') > 4 * most:  # a key and a value, in two quotes each
-        return True
-    skeleton = plain.translate(None, _ALL_BUT_STRUCTURE)
-    return sum(map(len, skeleton.split(b'"')[::2])) > most
+    values = quotes = 0
+    for piece in _whole_escapes(body):
+        plain = piece.replace(b"\\\\", b"").replace(b'\\"', b"")
+        parts = plain.translate(None, _ALL_BUT_STRUCTURE).split(b'"')
+        values += sum(map(len, parts[quotes % 2 :: 2]))
+        quotes += len(parts) - 1
+        if values > most or quotes > 4 * most:  # a key and a value, in two quotes each
+            return True
+    return False
+
+
+def _whole_escapes(body: bytes) -> Iterator[bytes]:
+    """The body in pieces, none of which ends between a backslash and what it escapes."""
+    at = 0
+    while at < len(body):
+        piece = body[at : at + COUNTED_AT_ONCE]
+        if (len(piece) - len(piece.rstrip(b"\\"))) % 2:
+            piece = body[at : at + COUNTED_AT_ONCE + 1]
+        yield piece
+        at += len(piece)

@@ -24,9 +24,10 @@ from sidecar.server.peer import Peer, name_of, parent, peer_of
 
 log = logging.getLogger("sidecar.connection")
 
-ACCEPTS_AT_ONCE = 16
+ACCEPTS_AT_ONCE = 4  # by each socket, before those who are inside have their turn
 SHORT_OF_DESCRIPTORS = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 RECOVERY_SECONDS = 0.5
+REFUSALS_SECONDS = 1.0
 
 Make = Callable[[str, Peer], Connection]
 
@@ -52,6 +53,8 @@ class Reception:
         self._entering: set[asyncio.Task[None]] = set()
         self._loop = asyncio.get_running_loop()
         self._open = False
+        self._telling: asyncio.TimerHandle | None = None
+        self._untold = 0  # refusals
 
     def start(self) -> None:
         self._open = True
@@ -63,6 +66,9 @@ class Reception:
         self._open = False
         for listener in self._sockets.values():
             self._loop.remove_reader(listener)
+        if self._telling is not None:
+            self._telling.cancel()
+            self._tell_refused()
 
     def _accept(self, role: str, listener: socket.socket) -> None:
         for _ in range(ACCEPTS_AT_ONCE):
@@ -91,13 +97,27 @@ class Reception:
         peer = peer_of(sock)
         refusal = self._refusal(role, peer)
         if refusal is not None:
-            log.warning("role=%s pid=%d uid=%d refused: %s", role, peer.pid, peer.uid, refusal)
+            self._note_refusal(role, peer, refusal)
             _turn_away(sock, refusal)
             return
         self._inside[peer.uid] += 1
         task = self._loop.create_task(self._enter(role, peer, sock))
         self._entering.add(task)
         task.add_done_callback(self._entering.discard)
+
+    def _note_refusal(self, role: str, peer: Peer, refusal: Refusal) -> None:
+        """A crowd that is refused has a line for the first of it, and one a second for all the rest."""
+        if self._telling is None:
+            log.warning("role=%s pid=%d uid=%d refused: %s", role, peer.pid, peer.uid, refusal)
+            self._telling = self._loop.call_later(REFUSALS_SECONDS, self._tell_refused)
+        else:
+            self._untold += 1
+
+    def _tell_refused(self) -> None:
+        self._telling = None
+        if self._untold:
+            log.warning("%d more were refused", self._untold)
+            self._untold = 0
 
     def _refusal(self, role: str, peer: Peer) -> Refusal | None:
         if peer.uid != self._uid and peer.uid not in self._allowed.get(role, ()):

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from sidecar.core import limits
+from sidecar.hands import Threads
 from sidecar.server.caller import Caller, Client
 from sidecar.server.lsp import Editors
 from sidecar.server.requestlog import RequestLog
@@ -68,4 +69,5 @@ class Service:
     tap: Tap | None = None
     bounds: Bounds = Bounds()
     log: RequestLog = field(default_factory=RequestLog)
+    parsing: Threads = field(default_factory=lambda: Threads(1, "parse"))  # one, since it has the interpreter to itself
     numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))

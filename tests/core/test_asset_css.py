@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sidecar.core.asset_css import PIECE, css_pieces, css_references
+from sidecar.core.asset_css import PIECE, SEARCHED_AT_ONCE, WORD, css_pieces, css_references, may_refer
 
 
 def found(text: str) -> list[str]:
@@ -84,3 +84,27 @@ def test_a_hostile_style_sheet_takes_the_time_of_its_length(unit: str) -> None:
 
     short, long = min(spent(10_000) for _ in range(3)), min(spent(100_000) for _ in range(2))
     assert long < max(30 * short, 2.0)  # the square of it would be a hundred times as long
+
+
+WORDS = ["url", "(", "@imp", "ort", "IMA", "ge", "x", "src(", "ima", "\\"]
+
+
+@given(st.lists(st.sampled_from(WORDS), max_size=6), st.integers(1, 9))
+def test_a_sheet_that_is_searched_in_pieces_may_refer_to_what_the_whole_may(parts: list[str], piece: int) -> None:
+    text = "".join(parts)
+    whole = may_refer(text)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("sidecar.core.asset_css.SEARCHED_AT_ONCE", piece)
+        assert may_refer(text) == whole
+
+
+def test_a_long_sheet_is_never_searched_at_one_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    searched: list[int] = []
+
+    class Counted:
+        def search(self, text: str, start: int = 0, end: int | None = None) -> None:
+            searched.append((len(text) if end is None else end) - start)
+
+    monkeypatch.setattr("sidecar.core.asset_css._MAY_REFER", Counted())
+    assert not may_refer("a{}" * 100_000)
+    assert max(searched) <= SEARCHED_AT_ONCE + WORD

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from protocol.notices import NOTICES
-from sidecar.core import limits
+from sidecar.core import assets, limits
 from sidecar.core.assets import Document, Room, follows, notices_for, plan
 from sidecar.core.paths import FilePath
 
@@ -143,3 +144,17 @@ def test_a_whole_page_has_nothing_to_note() -> None:
 def test_no_document_is_an_error(text: str, mime: str) -> None:
     found = plan(Document(text, mime, turn_id="turn_9"), Room())
     assert all(one.paths or one.refused for one in found.wanted)
+
+
+SPELLED = [";base64,", "A", "A" * 60, "A" * 62, "A" * 63, "/+" * 50, ";", "b", "=", "\u00e9"]
+PACKED = re.compile(r"(?<=;base64,)[A-Za-z0-9+/=]{63,}+(?<=([A-Za-z0-9+/=]))")
+
+
+@given(st.lists(st.sampled_from(SPELLED), max_size=8).map("".join))
+def test_of_packed_data_the_last_character_is_left(text: str) -> None:
+    assert assets._slim(text) == PACKED.sub(r"\1", text)
+
+
+def test_a_text_without_packed_data_is_not_searched_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(assets, "_PACKED", None)
+    assert assets._slim("> " * 1000) == "> " * 1000

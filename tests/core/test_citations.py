@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import pytest
 from hypothesis import example, given, settings
@@ -14,7 +15,8 @@ from sidecar.core import citations
 from sidecar.core.citations import Link, StreamReplacer, extract, replace
 from sidecar.core.errors import TooLarge
 from sidecar.core.limits import TOKEN_BYTES
-from sidecar.core.markdown import LINE_CHARS, SPAN_CHARS, SUP_CHARS, TICKS
+from sidecar.core.markdown import LINE_CHARS, SPAN_CHARS, SUP_CHARS, TICKS, MarkdownScanner
+from sidecar.core.markup import HtmlScanner
 
 ONE = "[Only Source](https://example.com/only)"
 TWO = "[B \\| x \\[y\\]](https://b.io)"
@@ -292,10 +294,27 @@ def test_a_stream_cut_anywhere_says_what_the_whole_says(mime: str, text: str, si
 @settings(deadline=None)
 @given(text=texts, piece=st.integers(1, 12))
 def test_a_text_that_is_read_in_pieces_cites_what_the_whole_cites(mime: str, text: str, piece: int) -> None:
-    whole = extract(text, mime, POOL.sids)
+    whole, replaced = extract(text, mime, POOL.sids), replace(text, mime, POOL)
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr("sidecar.core.citations.PIECE_CHARS", piece)
         assert extract(text, mime, POOL.sids) == whole
+        assert replace(text, mime, POOL) == replaced
+
+
+@pytest.mark.parametrize("mime", MIMES[:2])
+def test_a_long_text_is_never_searched_at_one_go(mime: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    searched: list[int] = []
+    for scanner in (MarkdownScanner, HtmlScanner):
+        read = scanner.read
+
+        def counted(self: Any, text: str, *, final: bool, read: Any = read) -> Any:
+            searched.append(len(text))
+            return read(self, text, final=final)
+
+        monkeypatch.setattr(scanner, "read", counted)
+    text = "words [[S:1]] and more\n" * 50_000
+    assert extract(text, mime, POOL.sids) == replace(text, mime, POOL).sources_used == [1]
+    assert max(searched) < 2 * citations.PIECE_CHARS < len(text)
 
 
 @pytest.mark.rule("citations.stream-equals-batch")

@@ -197,6 +197,22 @@ def _zip(inner: dict[str, bytes]) -> bytes:
     return packed.getvalue()
 
 
+def _deflated(size: int) -> bytes:
+    """Raw deflate data that would come to a thousand times its size in nothing."""
+    packer = zlib.compressobj(9, zlib.DEFLATED, -15)
+    mebibyte = packer.compress(bytes(MIB)) + packer.flush(zlib.Z_FULL_FLUSH)
+    return mebibyte * (size // len(mebibyte)) + packer.flush()
+
+
+def _burst(name: bytes, size: int) -> bytes:
+    """An archive of so many bytes with one entry, of gigabytes."""
+    body = _deflated(size)
+    facts = struct.pack("<HHHHHIIIHH", 20, 0, 8, 0, 0x21, 0, len(body), 2**32 - 2, len(name), 0)
+    local = b"PK\3\4" + facts + name + body
+    central = b"PK\1\2" + struct.pack("<H", 20) + facts + struct.pack("<HHHII", 0, 0, 0, 0, 0) + name
+    return local + central + b"PK\5\6" + struct.pack("<HHHHIIH", 0, 0, 1, 1, len(central), len(local), 0)
+
+
 def _png(width: int, height: int, data: bytes) -> bytes:
     def chunk(kind: bytes, body: bytes) -> bytes:
         return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
@@ -218,6 +234,9 @@ BOMBS: dict[str, Burst] = {
     "a.gz": lambda chance, size: gzip.compress(bytes(size)),
     "a.svgz": lambda chance, size: gzip.compress(b"<svg>" + b" " * size),
     "a.png": lambda chance, size: _png(2**31 - 1, 2**31 - 1, bytes(size)),
+    "c.png": lambda chance, size: _png(100_000, 100_000, b"")[:-24] + b"\0\x98\x96\x82IDATx\x9c" + _deflated(10**7),
+    "c.pdf": lambda chance, size: b"%%PDF-1.7\n1 0 obj<</Filter/FlateDecode>>stream\nx\x9c%b" % _deflated(10**7),
+    "c.xlsx": lambda chance, size: _burst(b"xl/worksheets/sheet1.xml", 10**7),
     "b.png": lambda chance, size: b"\x89PNG\r\n\x1a\n" + b"\xff" * 1000,
     "a.jpg": lambda chance, size: b"\xff\xd8\xff\xe0" + b"\xff\xff" * 30_000,
     "a.gif": lambda chance, size: b"GIF89a\xff\xff\xff\xff" + b"\x2c" * 50_000,
@@ -295,28 +314,8 @@ def pages(arena: Arena, chance: Random) -> None:
 
 
 DEPTHS = (
-    60,
-    100,
-    200,
-    245,
-    250,
-    253,
-    254,
-    255,
-    256,
-    260,
-    300,
-    500,
-    900,
-    990,
-    1000,
-    1020,
-    1024,
-    1030,
-    3000,
-    10_000,
-    100_000,
-)
+    60, 100, 200, 245, 250, 253, 254, 255, 256, 260, 300, 500, 900, 990, 1000, 1020, 1024, 1030, 3000, 10_000, 100_000,
+)  # fmt: skip
 
 
 def deep_json(arena: Arena, chance: Random) -> None:

@@ -6,11 +6,13 @@ import asyncio
 import json
 import random
 import socket
+import threading
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
+from sidecar.hands import Hands
 from sidecar.server.caller import Caller
 from sidecar.server.connection import Connection
 from sidecar.server.peer import Peer
@@ -335,6 +337,34 @@ async def test_a_flood_is_taken_in_small_turns() -> None:
     await _count_answers(remote, 200)
     assert max(turns) == 16
     await remote.drop()
+
+
+@pytest.mark.rule("faults.who-asks-for-little-is-served-soon")
+async def test_who_asks_the_threads_for_little_waits_for_no_flood_of_others() -> None:
+    hands, gate, served = Hands(), threading.Event(), list[str]()
+
+    def work(text: str) -> None:
+        gate.wait(CEILING)
+        served.append(text)
+
+    async def slow(_: Caller, params: Text) -> None:
+        await hands.off_loop(work, params.text)
+
+    made = service(Workbench(), handlers={"test/slow": slow})
+    greedy, honest = await join(made), await join(made)
+    for remote in (greedy, honest):
+        await remote.initialize()
+    for number in range(100):
+        greedy.ask(number, "test/slow", {"text": "flood"})
+    await greedy.call("last", "test/echo")
+    honest.ask(1, "test/slow", {"text": "honest"})
+    await honest.call("last", "test/echo")
+    gate.set()
+    assert (await honest.answer())["id"] == 1
+    for _ in range(100):
+        await greedy.answer()
+    hands.let_go()
+    assert served.index("honest") <= 4
 
 
 async def test_a_flood_of_notifications_becomes_no_tasks() -> None:

@@ -6,9 +6,11 @@ The rows of `ABUSE` are what a stock server of the library we build on answers w
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import logging
 import sys
+import threading
 from typing import Any
 
 import orjson
@@ -17,7 +19,8 @@ from pydantic import ConfigDict
 
 from sidecar.core.errors import NotFound, Stale
 from sidecar.server.caller import Caller, Later
-from tests.server.joined import Remote, Row, Text, Workbench, join, service, until
+from sidecar.server.parsing import LARGE_BYTES, TooManyValues, parse
+from tests.server.joined import CEILING, Remote, Row, Text, Workbench, framed, join, service, until
 
 HOVER = {"textDocument": {"uri": "file:///a"}, "position": {"line": "x"}}
 NESTED = {"jsonrpc": "2.0", "id": 1, "method": "test/echo", "params": {"jsonrpc": "1.0"}}
@@ -311,7 +314,7 @@ async def test_a_cancelled_request_is_answered_as_cancelled() -> None:
 
 async def test_a_request_cancelled_before_it_began_is_answered_and_never_runs() -> None:
     bench = Workbench()
-    remote = await ready(bench)
+    remote = await ready(bench, seconds_at_once=CEILING)
     remote.ask(1, "test/wait")
     remote.tell("$/cancelRequest", {"id": 1})  # in the same write, so the task has not taken a step
     assert (await remote.answer())["error"]["code"] == -32800
@@ -607,3 +610,98 @@ async def test_an_answer_may_come_in_pieces() -> None:
     await remote.initialize()
     assert (await remote.call(1, "test/long"))["result"] == {"text": "x" * 100_000}
     await remote.drop()
+
+
+# Large messages
+
+
+def large(number: int, **more: object) -> bytes:
+    message = {"jsonrpc": "2.0", "id": number, "method": "test/echo", "params": {"text": "x" * LARGE_BYTES}}
+    return framed({**message, **more})
+
+
+async def spacious(bench: Workbench, **bounds: Any) -> Remote:
+    remote = await join(service(bench, **bounds))
+    await remote.initialize()
+    return remote
+
+
+@pytest.mark.rule("requests.large-ones-are-parsed-off-the-loop")
+async def test_a_large_message_is_parsed_off_the_loop_while_others_are_answered(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    gate, parsers = threading.Event(), list[threading.Thread]()
+
+    def held(body: bytes, most: int) -> object:
+        parsers.append(threading.current_thread())
+        assert gate.wait(CEILING)
+        return parse(body, most)
+
+    monkeypatch.setattr("sidecar.server.dispatch.parse", held)
+    made = service(Workbench())
+    remote, other = await join(made), await join(made)
+    for one in (remote, other):
+        await one.initialize()
+    remote.send_bytes(large(1))
+    remote.ask(2, "test/echo")
+    await until(lambda: parsers)
+    assert "result" in await other.call(1, "test/echo")
+    gate.set()
+    first = await remote.answer()
+    assert (first["id"], len(first["result"]["text"])) == (1, LARGE_BYTES)
+    assert (await remote.answer())["id"] == 2
+    assert len(parsers) == 1
+    assert threading.current_thread() not in parsers
+
+
+async def test_a_large_message_that_is_no_json_is_answered_and_the_next_is_taken() -> None:
+    remote = await spacious(Workbench())
+    remote.send_bytes(framed(b"x" * LARGE_BYTES))
+    assert (await remote.answer())["error"]["code"] == -32700
+    assert "result" in await remote.call(1, "test/echo")
+
+
+async def test_a_large_message_with_too_many_values_ends_its_connection() -> None:
+    remote = await spacious(Workbench(), message_values=1000)
+    remote.send_bytes(framed(b"[%b1]" % (b"1," * LARGE_BYTES)))
+    assert "at most 1000 values" in (await remote.closed())[-1]["error"]["message"]
+
+
+async def test_a_large_message_waits_for_room_and_is_parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    parsed = list[int]()
+
+    def counted(body: bytes, most: int) -> object:
+        parsed.append(len(body))
+        return parse(body, most)
+
+    monkeypatch.setattr("sidecar.server.dispatch.parse", counted)
+    bench = Workbench()
+    remote = await spacious(bench, in_flight=1)
+    remote.ask(1, "test/wait")
+    remote.send_bytes(large(2))
+    await until(lambda: parsed)
+    for _ in range(50):
+        await asyncio.sleep(0.001)
+    bench.gate.set()
+    assert [(await remote.answer())["id"] for _ in range(2)] == [1, 2]
+    assert len(parsed) == 1
+
+
+async def test_a_client_that_goes_while_its_large_message_is_parsed_leaves_nothing_behind(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    gate, begun = threading.Event(), threading.Event()
+
+    def fails(body: bytes, most: int) -> object:
+        begun.set()
+        assert gate.wait(CEILING)
+        raise TooManyValues("at most none")
+
+    monkeypatch.setattr("sidecar.server.dispatch.parse", fails)
+    remote = await spacious(Workbench())
+    remote.send_bytes(large(1))
+    await until(begun.is_set)
+    await remote.drop()
+    gate.set()
+    gc.collect()
+    assert not [record for record in caplog.records if record.exc_info]

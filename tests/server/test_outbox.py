@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 from typing import Any, cast
 
-from sidecar.server.outbox import FLUSH_BYTES, LARGE_BYTES, PART_BYTES, Outbox
+import pytest
+
+from sidecar.server.outbox import FLUSH_BYTES, LARGE_BYTES, PART_BYTES, TURN_BYTES, Outbox
 
 
 class Pipe:
@@ -129,6 +131,67 @@ async def test_a_long_answer_leaves_in_parts_as_fast_as_the_client_reads() -> No
         outbox.resume()
     assert b"".join(pipe.writes) == b"head" + body + b"}the next one"
     assert max(map(len, pipe.writes)) <= PART_BYTES
+
+
+@pytest.mark.rule("answers.a-long-one-leaves-in-turns")
+async def test_a_long_answer_to_a_client_that_reads_at_once_leaves_others_their_turns() -> None:
+    outbox, pipe = make(soft=PART_BYTES, hard=10**9)
+    outbox.put(*[b"a" * 1000] * 10_000)
+    outbox.flush()
+    turns = 0
+    while outbox.queued:
+        handed_over = sum(map(len, pipe.writes))
+        await asyncio.sleep(0)
+        assert sum(map(len, pipe.writes)) - handed_over <= TURN_BYTES + PART_BYTES
+        turns += 1
+    assert turns >= 10_000_000 // (TURN_BYTES + PART_BYTES)
+    assert sum(map(len, pipe.writes)) == 10_000_000
+
+
+async def handed_over(outbox: Outbox) -> None:
+    while outbox.queued:  # noqa: ASYNC110 - what is waited for has no event
+        await asyncio.sleep(0)
+
+
+async def test_what_is_put_in_the_meantime_comes_behind_it_and_hurries_nothing() -> None:
+    outbox, pipe = make(soft=PART_BYTES, hard=10**9)
+    outbox.put(b"a" * 10 * PART_BYTES)
+    outbox.flush()
+    before = len(pipe.writes)
+    outbox.put(b"b" * FLUSH_BYTES, b"c")
+    outbox.flush()
+    outbox.resume()
+    assert len(pipe.writes) == before
+    assert outbox.offer(b"event") is True
+    await handed_over(outbox)
+    assert b"".join(pipe.writes) == b"a" * 10 * PART_BYTES + b"b" * FLUSH_BYTES + b"cevent"
+
+
+@pytest.mark.parametrize("size", [2000, 10 * PART_BYTES])
+async def test_who_waits_for_room_goes_on_once_what_was_queued_is_on_its_way(size: int) -> None:
+    outbox, pipe = make(soft=1000, hard=10**9)
+    outbox.put(b"a" * size)
+    assert outbox.behind
+    waiting = asyncio.create_task(outbox.room())
+    while outbox.behind:
+        assert not waiting.done()
+        await asyncio.sleep(0)
+    await asyncio.wait_for(waiting, 5)
+    assert pipe.aborted is False
+
+
+@pytest.mark.parametrize("size", [2000, 10 * PART_BYTES])
+async def test_who_was_behind_is_told_once_when_it_is_no_longer(size: int) -> None:
+    told: list[bool] = []
+    outbox = Outbox(asyncio.get_running_loop(), soft=1000, hard=10**9, caught_up=lambda: told.append(outbox.behind))
+    outbox.open(cast(Any, Pipe(outbox)))
+    outbox.put(b"a")
+    await asyncio.sleep(0)
+    assert told == []
+    outbox.put(b"a" * size)
+    await handed_over(outbox)
+    await asyncio.sleep(0)
+    assert told == [False]
 
 
 async def test_at_the_end_everything_is_handed_over() -> None:

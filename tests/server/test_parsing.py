@@ -50,6 +50,16 @@ def test_what_stands_in_texts_is_not_counted(value: Any) -> None:
     assert count == 0 or has_more_values(body, count - 1)
 
 
+@given(JSON, st.integers(1, 9))
+def test_values_are_counted_in_pieces_as_in_the_whole(value: Any, piece: int) -> None:
+    body = json.dumps(value).encode()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("sidecar.server.parsing.COUNTED_AT_ONCE", piece)
+        count = structure(value)
+        assert not has_more_values(body, max(count, texts(value)))
+        assert count == 0 or has_more_values(body, count - 1)
+
+
 @pytest.mark.parametrize("unit", [b"[],", b"{},", b"0,", b'"",', b'{"a":1},', b'"\\\\",'])
 def test_a_message_of_very_many_values_is_refused_quickly(unit: bytes) -> None:
     body = b"[" + unit * (8_000_000 // len(unit)) + b"0]"

@@ -251,3 +251,18 @@ async def test_stdin_may_be_a_file(tmp_path: Path, ends: Ends) -> None:
     bodies = (await ends.read()).split(b"\r\n\r\n")[1:]
     assert len(bodies) == 2
     assert json.loads(bodies[1])["id"] == 1
+
+
+async def test_a_crowd_that_is_refused_is_told_of_in_few_lines(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reception, "REFUSALS_SECONDS", 3600.0)
+    caplog.set_level("WARNING", "sidecar.connection")
+    async with house(tmp_path, per_uid=0) as opened:
+        for _ in range(30):
+            (said,) = await (await opened.visit()).closed()
+            assert said["error"]["data"]["kind"] == "too_large"
+    told = [record.getMessage() for record in caplog.records]
+    assert len(told) == 2
+    assert "refused: " in told[0]
+    assert told[1] == "29 more were refused"

@@ -15,6 +15,8 @@ from artifact_render.limits import PICTURE_PIXELS
 
 AS_THEY_ARE = ("PNG", "JPEG", "GIF")
 _FORMATS = (*AS_THEY_ARE, "WEBP", "BMP", "TIFF", "ICO")
+# Pillow refuses twice as many before it unpacks anything, also of a picture that stands within another.
+Image.MAX_IMAGE_PIXELS = PICTURE_PIXELS // 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +32,7 @@ def drawable(content: bytes) -> Drawable | str:
     """The picture, or why it cannot be drawn."""
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", Image.DecompressionBombWarning)  # the limit below is narrower
+            warnings.simplefilter("ignore", Image.DecompressionBombWarning)  # half of what is too much
             with Image.open(io.BytesIO(content), formats=_FORMATS) as picture:
                 width, height = picture.size
                 if width * height > PICTURE_PIXELS:
@@ -40,7 +42,9 @@ def drawable(content: bytes) -> Drawable | str:
                     content = _as_png(picture)
     except UnidentifiedImageError:
         return "it is no picture that slides can hold"
-    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
+    except Image.DecompressionBombError:
+        return f"it has more than {PICTURE_PIXELS} pixels"
+    except (OSError, ValueError, SyntaxError) as error:
         return f"it is damaged ({error})"
     return Drawable(content, width, height)
 

@@ -10,6 +10,8 @@ from typing import Any, TypeVar
 from protocol.requests.citations import ExtractParams, ReplaceParams, StreamParams
 from sidecar.core import citations, limits
 from sidecar.core.errors import TooLarge
+from sidecar.core.hosting import Verbatim
+from sidecar.pieces import Pieces, spelled
 from sidecar.server.caller import Caller
 from sidecar.server.methods.seeing import rows_for
 from sidecar.services import Services
@@ -55,8 +57,18 @@ async def extract(services: Services, _: Caller, params: ExtractParams) -> dict[
 
 async def replace(services: Services, caller: Caller, params: ReplaceParams) -> dict[str, Any]:
     links = _links(services, caller.role)
-    replaced = await _run(services, params.text, lambda: citations.replace(params.text, params.mime, links))
-    return {"text": replaced.text, "sources_used": replaced.sources_used, "unresolved": replaced.unresolved}
+
+    def work() -> dict[str, Any]:
+        replaced = citations.replace(params.text, params.mime, links)
+        text = _as_it_goes_out(replaced.text)
+        return {"text": text, "sources_used": replaced.sources_used, "unresolved": replaced.unresolved}
+
+    return await _run(services, params.text, work)
+
+
+def _as_it_goes_out(text: str) -> Verbatim | Pieces:
+    """What a client wrote itself, with links to web addresses in it: nothing of that is to be kept from it."""
+    return Verbatim(text) if len(text) <= SHORT_CHARS else spelled(text)
 
 
 def stream(services: Services, caller: Caller, params: StreamParams) -> Any:
@@ -99,7 +111,7 @@ def _fed(streams: dict[str, Any], open_stream: _Stream, params: StreamParams) ->
         if streams.get(params.stream_id) is open_stream:
             del streams[params.stream_id]  # what it held is of no use any more
         raise
-    return {"text": text, "sources_used": open_stream.replacer.sources_used}
+    return {"text": _as_it_goes_out(text), "sources_used": open_stream.replacer.sources_used}
 
 
 @dataclass(slots=True)

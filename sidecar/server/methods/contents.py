@@ -78,8 +78,9 @@ async def read(services: Services, caller: Caller, params: ReadParams) -> Answer
     if before is not None:
         return before  # the same request came twice, and the other one was faster
     for block in blocks:
-        if isinstance(picture := block.get("base64"), Pieces):
-            block["base64"] = picture.text()
+        for part in ("text", "base64"):
+            if isinstance(long := block.get(part), Pieces):
+                block[part] = Verbatim(long.text())
     entries = _shown_again(services, caller.role, params, status, blocks, notices)
     await stage_answer(services.workspace, caller, params, entries, answer)
     return answer
@@ -172,7 +173,8 @@ def _file_blocks(services: Services, path: FilePath, content: Content, used: lis
         hosting = {key: record[key] for key in ("hosted_uri", "rn", "key") if key in record}
         meta = {key: value for key, value in facts.items() if key in _CONTENT_META} | hosting | {"digest": digest}
         meta |= _cut_facts(content)
-        held = {"text": Verbatim(content.text)} if content.form == "text" else {"base64": content.packed}
+        text = content.spelled or Verbatim(content.text)
+        held = {"text": text} if content.form == "text" else {"base64": content.packed}
         blocks.append({**base, "mime": content.mime, **held, "meta": meta})
     return blocks
 

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import orjson
 import pytest
 
+from protocol.requests.citations import ReplaceParams
 from sidecar.core import limits
 from sidecar.core.errors import TooLarge
+from sidecar.server.caller import Caller, Client, Peer
+from sidecar.server.methods import citations
 from sidecar.server.methods.citations import SHORT_CHARS
+from sidecar.server.wire import encode_in_pieces
 from tests.daemon_process import Workspace
-from tests.server.inside import Inside
+from tests.server.inside import Inside, Silence
 
 
 async def with_sources(inside: Inside) -> None:
@@ -63,3 +68,18 @@ async def test_too_many_open_streams_are_refused(inside: Inside) -> None:
         await inside.ask("citations/stream", {"stream_id": str(number), "chunk": "["})
     with pytest.raises(TooLarge):
         await inside.ask("citations/stream", {"stream_id": "one more", "chunk": "["})
+
+
+@pytest.mark.rule("answers.a-long-one-leaves-in-turns")
+async def test_a_long_text_is_answered_in_pieces_and_unaltered(inside: Inside) -> None:
+    await with_sources(inside)
+    long = '{"hosted_uri": "mine", "sid": 1}\n' * 10_000
+    params = ReplaceParams(text=f"{long}[[S:1]]")
+    caller = Caller(Client(9, "exec", Peer(1, 0)), 1, "citations/replace", size=0, post=Silence())
+    answer = await citations.replace(inside.assembly.services, caller, params)
+    pieces = encode_in_pieces(answer, "exec")
+    assert isinstance(pieces, list)
+    assert max(map(len, pieces)) <= 2 * SHORT_CHARS
+    assert orjson.loads(b"".join(pieces))["text"] == f"{long}[A](https://e.com/a)"
+    streamed = await inside.ask("citations/stream", {"stream_id": "s", "chunk": f"{long}[[S:1]]", "flush": True})
+    assert streamed["text"] == f"{long}[A](https://e.com/a)"

@@ -9,9 +9,13 @@ from typing import Any
 import orjson
 import pytest
 
+from protocol.requests.contents import ReadParams
 from sidecar.core.citations import extract
 from sidecar.core.errors import NotPermitted, Stale
-from tests.server.inside import Inside
+from sidecar.server.caller import Caller, Client, Peer
+from sidecar.server.methods import contents
+from sidecar.server.wire import encode_in_pieces
+from tests.server.inside import Inside, Silence
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(16)
 FILE = "fi:turn_1.files/a.md"
@@ -61,6 +65,32 @@ async def test_what_a_long_file_cites_is_found_off_the_loop(inside: Inside, monk
     assert (await inside.ask("artifact/fetch", {"path": "turn_1/files/a.json"}))["ret"]["sources_used"] == [1]
     assert readers
     assert threading.current_thread() not in readers
+
+
+@pytest.mark.rule("answers.a-long-one-leaves-in-turns")
+async def test_a_long_text_leaves_in_pieces_that_were_made_off_the_loop(inside: Inside) -> None:
+    long = 'words "and" \u00e9 more\n' * 50_000
+    inside.write("turn_1/files/long.txt", long)
+    await inside.sync()
+    params = ReadParams(paths=["turn_1/files/long.txt"], max_bytes=4_000_000)
+    caller = Caller(Client(9, "exec", Peer(1, 0)), 1, "artifact/read", size=0, post=Silence())
+    answer = await contents.read(inside.assembly.services, caller, params)
+    pieces = encode_in_pieces(answer, "exec")
+    assert isinstance(pieces, list)
+    assert max(map(len, pieces)) < len(long) / 5
+    assert orjson.loads(b"".join(pieces))["blocks"][1]["text"] == long
+
+
+async def test_a_long_text_that_is_read_in_a_call_stands_whole_in_the_timeline(inside: Inside) -> None:
+    long = '{"hosted_uri": "theirs", "sid": 1, "text": "%s"}' % ("word " * 50_000)
+    await inside.begin("turn_1")
+    inside.write("turn_1/files/long.txt", long)
+    await inside.ask("call/begin", {"tool_call_id": "c1", "tool_id": "t", "params": {}})
+    asked = {"paths": ["turn_1/files/long.txt"], "tool_call_id": "c1", "max_bytes": 4_000_000}
+    answer = await inside.ask("artifact/read", asked)
+    assert answer["blocks"][1]["text"] == long
+    told = (await inside.ask("timeline/blocks", {"turn_id": "turn_1"}))["blocks"]
+    assert long in [block.get("text") for block in told]
 
 
 async def test_a_picture_is_base64_and_other_binary_is_its_digest_alone(inside: Inside) -> None:
