@@ -29,6 +29,7 @@ from sidecar.core.errors import NotFound, StoreUnavailable, UnsafePath
 from sidecar.core.hosting import without_hosting
 from sidecar.ports import Store
 from sidecar.stores.outdir import OutDir
+from sidecar.stores.packs import Packs
 
 OK, USAGE, TRY_AGAIN = 0, 64, 75
 LONG = 600.0
@@ -226,6 +227,7 @@ class _Origins:
     def __init__(self, place: Place, client: Client) -> None:
         self._out_dir = OutDir(place.settings.out_dir)
         self._kept = os.path.join(place.settings.state_dir, "kept")
+        self._packs = Packs(os.path.join(self._kept, "packs"))
         self._store: Store | None = store_of(place)
         self._client = client
 
@@ -253,6 +255,9 @@ class _Origins:
     def _from_kept(self, artifact: dict[str, Any]) -> Iterator[bytes]:
         # The daemon may run, so its folder is read and nothing more.
         sha256 = artifact.get("sha256") or ""
+        if self._packs.size(sha256) is not None:
+            yield self._packs.read(sha256)
+            return
         with open(os.path.join(self._kept, sha256[:2], sha256[2:] or "-"), "rb") as body:
             yield from _chunks(body)
 

@@ -1,6 +1,7 @@
 """Kept versions: bytes by their sha256, in a private folder of the state directory.
 
     kept/3f/9a0c...   one file per content, named by its hash
+    kept/packs/       small ones, many to a file; see `packs`
     kept/new/         what is being written; emptied at start
 
 A blob appears under its name by one rename, so a killed daemon leaves no half one. There is no fsync per blob: a kill
@@ -12,10 +13,12 @@ from __future__ import annotations
 
 import hashlib
 import io
+import math
 import os
 import re
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from itertools import count
 
@@ -23,25 +26,34 @@ from sidecar.core import limits
 from sidecar.core.errors import NotFound
 from sidecar.stores import kernel
 from sidecar.stores.opens import held
+from sidecar.stores.packs import SMALL_BYTES, Packs
 from sidecar.stores.reflink import Reflinks
 
 CHUNK = 1024 * 1024
+_ROOM_SECONDS = 0.05  # what may be written meanwhile is nothing beside the share that stays free
 
 
 class Blobs:
     """The `Blobs` port over a folder. Safe to call from several threads at once.
 
-    `free_disk_share` is the share of the disk that stays free: below it nothing more is kept (spec section 8).
+    `free_disk_share` is the share of the disk that stays free: below it nothing more is kept (spec section 8). Up to
+    `packed` bytes go into packs.
     """
 
-    def __init__(self, state_dir: str, *, free_disk_share: float = limits.FREE_DISK_SHARE) -> None:
+    def __init__(
+        self, state_dir: str, *, free_disk_share: float = limits.FREE_DISK_SHARE, packed: int = SMALL_BYTES
+    ) -> None:
         self.folder = os.path.join(state_dir, "kept")
         self._unfinished = os.path.join(self.folder, "new")
         self._numbers = count()  # names for what is being written: nobody else writes there
         os.makedirs(self._unfinished, mode=0o700, exist_ok=True)
         for leftover in os.listdir(self._unfinished):
             os.unlink(os.path.join(self._unfinished, leftover))
+        self.packed = packed
+        self._packs = Packs(os.path.join(self.folder, "packs"))
         self._free_disk_share = free_disk_share
+        self._room = False
+        self._asked_at = -math.inf  # when the disk was last asked for its room
         self._reflinks = Reflinks()
         self._lock = threading.Lock()
         self._total: int | None = None
@@ -58,10 +70,12 @@ class Blobs:
     def has(self, sha256: str) -> bool:
         """Whether bytes are kept under this hash. They may still be damaged; see `open_verified`."""
         path = self._path(sha256)
-        return path is not None and os.path.lexists(path)
+        return path is not None and (self._packs.size(sha256) is not None or os.path.lexists(path))
 
-    def open(self, sha256: str) -> io.BufferedReader:
+    def open(self, sha256: str) -> io.BufferedReader | io.BytesIO:
         """Raises NotFound when these bytes are not kept. The reader checks the hash; when it differs, `evict` it."""
+        if self._packs.size(sha256) is not None:
+            return io.BytesIO(self._packs.read(sha256))
         path = self._path(sha256)
         if path is None:
             raise NotFound(sha256)
@@ -70,7 +84,7 @@ class Blobs:
         except FileNotFoundError:
             raise NotFound(sha256) from None
 
-    def open_verified(self, sha256: str) -> io.BufferedReader:
+    def open_verified(self, sha256: str) -> io.BufferedReader | io.BytesIO:
         """Like `open`, for readers that do not check: the bytes are hashed first, and a damaged blob is dropped."""
         opened = self.open(sha256)
         if hashlib.file_digest(opened, "sha256").hexdigest() != sha256:
@@ -85,11 +99,11 @@ class Blobs:
         with self._lock:
             if self._total is None:
                 self._total = sum(size for _, size in self._on_disk())
-            return self._total
+            return self._total + self._packs.total
 
     def sizes(self) -> dict[str, int]:
         """Every kept sha256 and its bytes, as the disk has them now."""
-        return dict(self._on_disk())
+        return dict(self._on_disk()) | self._packs.sizes()
 
     def evict(self, sha256: str) -> int:
         """Drop these bytes; answers how many were freed, 0 when there were none."""
@@ -97,12 +111,14 @@ class Blobs:
         if path is None:
             return 0
         with self._lock:
+            self._sound.discard(sha256)
+            if (freed := self._packs.drop(sha256)) is not None:
+                return freed
             try:
                 size = os.lstat(path).st_size
                 os.unlink(path)
             except FileNotFoundError:
                 return 0
-            self._sound.discard(sha256)
             if self._total is not None:
                 self._total -= size
             return size
@@ -128,7 +144,13 @@ class Blobs:
         """
         place = self._place(sha256)
         # Mostly nothing is there, and Python takes its time to raise what a stat says to that.
-        if not os.access(place, os.F_OK) or _size(place) != size:
+        standing = self._packs.size(sha256)
+        if standing is None and os.access(place, os.F_OK):
+            standing = _size(place)
+        if standing != size:
+            if standing is not None:
+                with suppress(OSError):
+                    self.evict(sha256)  # it is damaged
             return False
         if sha256 not in self._sound:
             try:
@@ -153,6 +175,18 @@ class Blobs:
             if self._total is not None:
                 self._total += size - standing
 
+    def pack(self, sha256: str, data: bytes) -> None:
+        """Keep small bytes. Raises OSError when the disk does not take them."""
+        with self._lock:
+            self._packs.add(sha256, data)
+            self._unsynced = True
+            self._sound.add(sha256)
+
+    def close(self) -> None:
+        """Let go of what is open. What is kept after this is kept as well."""
+        with self._lock:
+            self._packs.close()
+
     def unfinished(self) -> str:
         """A name that nobody has, for bytes that are to be adopted."""
         return f"{self._unfinished}/{next(self._numbers)}"
@@ -174,8 +208,12 @@ class Blobs:
                         yield shard + blob.name, blob.stat(follow_symlinks=False).st_size
 
     def _has_room(self) -> bool:
-        disk = os.statvfs(self.folder)
-        return disk.f_bavail >= disk.f_blocks * self._free_disk_share
+        now = time.monotonic()
+        if now >= self._asked_at + _ROOM_SECONDS:
+            disk = os.statvfs(self.folder)
+            self._room = disk.f_bavail >= disk.f_blocks * self._free_disk_share
+            self._asked_at = now
+        return self._room
 
 
 class Writer:
@@ -220,10 +258,12 @@ class Writer:
         if not self._gave_up and self._blobs.holds(sha256, self._size):
             self.kept = True
             self.discard()
+        elif not self._gave_up and self._size <= self._blobs.packed and self._fd < 0:
+            self._put(lambda: self._blobs.pack(sha256, b"".join(self._waiting)))
         elif not self._gave_up:
             self._spill()
         if not self._gave_up:
-            self._put(sha256)
+            self._put(lambda: self._adopted(sha256))
         return sha256
 
     def discard(self) -> None:
@@ -238,14 +278,17 @@ class Writer:
                 os.unlink(self._path)
             self._path = ""
 
-    def _put(self, sha256: str) -> None:
+    def _put(self, put: Callable[[], None]) -> None:
         try:
-            self._blobs.adopt(self._path, sha256, self._size)
-            self._path = ""
+            put()
             self.kept = True
         except OSError:
-            pass  # no room for one more name; `kept` says so
+            pass  # no room for it; `kept` says so
         self.discard()
+
+    def _adopted(self, sha256: str) -> None:
+        self._blobs.adopt(self._path, sha256, self._size)
+        self._path = ""
 
     def _spill(self) -> None:
         try:

@@ -89,7 +89,7 @@ class Beneath:
         """`file` for many paths in a row. A folder is opened once and held; the files in it are found from there.
 
         That it stood at its path was true when the first of them was asked for, so hold it for no longer than that may
-        be old.
+        be old. The same goes for the root, which is one of them.
         """
         folders: dict[str, int] = {}
 
@@ -97,13 +97,20 @@ class Beneath:
             while folders:
                 os.close(folders.popitem()[1])
 
+        def held_open(folder: str) -> int:
+            if folder not in folders:
+                if len(folders) + 2 > _FOLDERS_HELD:
+                    let_go()
+                if "" not in folders:
+                    folders[""] = self._root()
+                if folder:
+                    with _refusals(folder):
+                        folders[folder] = self._open(folders[""], _raw(folder), FOLDER)
+            return folders[folder]
+
         def file(text: str) -> int:
             folder, name = text.rpartition("/")[0], _raw(text).rpartition(b"/")[2]
-            at = folders.get(folder)
-            if at is None:
-                if len(folders) >= _FOLDERS_HELD:
-                    let_go()
-                at = folders[folder] = self.folder(folder)
+            at = held_open(folder)
             try:
                 located = os.open(name, _LOCATE, dir_fd=at)
             except OSError:

@@ -163,7 +163,9 @@ def _require_free(at: int, missing: tuple[bytes, ...], name: bytes, text: str) -
 def _pour(chunks: Iterable[bytes], fd: int, reflinks: Reflinks) -> str:
     """Write everything and answer its sha256. A full disk may take a part of a chunk, so the count is what counts."""
     hashing = hashlib.sha256()
-    if isinstance(chunks, io.BufferedReader | io.FileIO):
+    if isinstance(chunks, io.BytesIO):
+        chunks = (chunks.read(),)
+    elif isinstance(chunks, io.BufferedReader | io.FileIO):
         if chunks.tell() == 0 and reflinks.clone(chunks.fileno(), fd):
             for chunk in _pieces(lambda: os.read(fd, CHUNK)):
                 hashing.update(chunk)

@@ -13,6 +13,7 @@ import pytest
 
 from sidecar.core.conversation_names import blob_key, message_id
 from sidecar.core.storage_names import Identity
+from sidecar.stores.blobs import Blobs
 from tests.console.conftest import Run
 from tests.daemon_process import Workspace
 from tests.postgres import Postgres
@@ -23,8 +24,7 @@ DAY = 86400
 
 
 def kept(workspace: Workspace) -> set[str]:
-    folder = workspace.state_dir / "kept"
-    return {path.parent.name + path.name for path in folder.glob("??/*")}
+    return set(Blobs(str(workspace.state_dir)).sizes())
 
 
 def sha256(text: str) -> str:

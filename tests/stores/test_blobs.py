@@ -17,6 +17,7 @@ from sidecar.core.errors import NotFound
 from sidecar.stores import blobs as module
 from sidecar.stores.blobs import CHUNK, Blobs, Writer
 from sidecar.stores.opens import held
+from sidecar.stores.packs import SMALL_BYTES
 
 PROJECT = Path(__file__).resolve().parents[2]
 DATA = b"some bytes"
@@ -28,9 +29,15 @@ def state(tmp_path: Path) -> Path:
     return tmp_path / "state"
 
 
+@pytest.fixture(params=[0, SMALL_BYTES], ids=["in-files", "small-in-packs"])
+def blobs(state: Path, request: pytest.FixtureRequest) -> Blobs:
+    return Blobs(str(state), free_disk_share=0.0, packed=request.param)
+
+
 @pytest.fixture
-def blobs(state: Path) -> Blobs:
-    return Blobs(str(state), free_disk_share=0.0)
+def in_files(state: Path) -> Blobs:
+    """Each in a file of its own, as all are that are not small, and all were before there were packs."""
+    return Blobs(str(state), free_disk_share=0.0, packed=0)
 
 
 def keep(blobs: Blobs, *chunks: bytes) -> Writer:
@@ -62,8 +69,8 @@ def test_what_is_kept_comes_back(blobs: Blobs, size: int, cut: int) -> None:
     assert (read(blobs, sha256), blobs.has(sha256), blobs.total_bytes()) == (data, True, size)
 
 
-def test_a_blob_is_one_private_file_named_by_its_hash(blobs: Blobs, state: Path) -> None:
-    keep(blobs, DATA)
+def test_a_blob_is_one_private_file_named_by_its_hash(in_files: Blobs, state: Path) -> None:
+    keep(in_files, DATA)
     assert files(state) == [f"kept/{SHA[:2]}/{SHA[2:]}"]
     modes = {stat.S_IMODE(path.stat().st_mode) for path in (state / "kept").rglob("*")}
     assert modes == {0o700, 0o600}
@@ -144,52 +151,52 @@ def test_without_free_disk_bytes_are_hashed_and_not_kept(state: Path) -> None:
 @pytest.mark.parametrize("data", [DATA, b"x" * (2 * CHUNK)])
 @pytest.mark.parametrize("call", ["write", "rename", "open", "mkdir"])
 def test_a_disk_that_takes_no_more_keeps_nothing_and_leaves_nothing(
-    blobs: Blobs, state: Path, monkeypatch: pytest.MonkeyPatch, call: str, data: bytes
+    in_files: Blobs, state: Path, monkeypatch: pytest.MonkeyPatch, call: str, data: bytes
 ) -> None:
     def full(*_: object, **__: object) -> int:
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with monkeypatch.context() as patched:
         patched.setattr(os, call, full)
-        writer = keep(blobs, data[:100], data[100:])
+        writer = keep(in_files, data[:100], data[100:])
         assert (writer.keep(), writer.kept) == (hashlib.sha256(data).hexdigest(), False)
     assert files(state) == []
-    assert keep(blobs, data).kept
+    assert keep(in_files, data).kept
 
 
-def test_a_damaged_blob_is_dropped_when_it_is_verified(blobs: Blobs, state: Path) -> None:
-    keep(blobs, DATA)
-    with blobs.open_verified(SHA) as kept:
+def test_a_damaged_blob_is_dropped_when_it_is_verified(in_files: Blobs, state: Path) -> None:
+    keep(in_files, DATA)
+    with in_files.open_verified(SHA) as kept:
         assert kept.read() == DATA
     (state / "kept" / SHA[:2] / SHA[2:]).write_bytes(b"some bytez")
     with pytest.raises(NotFound):
-        blobs.open_verified(SHA)
-    assert not blobs.has(SHA)
-    assert keep(blobs, DATA).kept
+        in_files.open_verified(SHA)
+    assert not in_files.has(SHA)
+    assert keep(in_files, DATA).kept
 
 
-def test_a_blob_cut_short_by_a_power_cut_is_written_anew(blobs: Blobs, state: Path) -> None:
-    keep(blobs, DATA)
+def test_a_blob_cut_short_by_a_power_cut_is_written_anew(in_files: Blobs, state: Path) -> None:
+    keep(in_files, DATA)
     os.truncate(state / "kept" / SHA[:2] / SHA[2:], 0)
-    assert keep(blobs, DATA).kept
-    assert (read(blobs, SHA), blobs.total_bytes()) == (DATA, 10)
+    assert keep(in_files, DATA).kept
+    assert (read(in_files, SHA), in_files.total_bytes()) == (DATA, 10)
 
 
-def test_a_blob_that_a_power_cut_left_with_other_bytes_is_written_anew(blobs: Blobs, state: Path) -> None:
-    keep(blobs, DATA)
+def test_a_blob_that_a_power_cut_left_with_other_bytes_is_written_anew(in_files: Blobs, state: Path) -> None:
+    keep(in_files, DATA)
     (state / "kept" / SHA[:2] / SHA[2:]).write_bytes(bytes(len(DATA)))
     awake = Blobs(str(state))
     assert keep(awake, DATA).kept
     assert (read(awake, SHA), awake.total_bytes()) == (DATA, len(DATA))
 
 
-def test_a_link_in_the_place_of_a_blob_is_not_followed(blobs: Blobs, state: Path, tmp_path: Path) -> None:
+def test_a_link_in_the_place_of_a_blob_is_not_followed(in_files: Blobs, state: Path, tmp_path: Path) -> None:
     (tmp_path / "other").write_bytes(DATA)
-    keep(blobs, DATA)
-    blobs.evict(SHA)
+    keep(in_files, DATA)
+    in_files.evict(SHA)
     (state / "kept" / SHA[:2] / SHA[2:]).symlink_to(tmp_path / "other")
     with pytest.raises(OSError):
-        blobs.open(SHA)
+        in_files.open(SHA)
 
 
 # Sharing ---------------------------------------------------------------------------------------------------------
@@ -233,7 +240,7 @@ def test_a_disk_that_does_not_share_has_the_bytes_written(blobs: Blobs, tmp_path
 KILLED = """
 import os, sys
 from sidecar.stores.blobs import CHUNK, Blobs
-blobs = Blobs(sys.argv[1], free_disk_share=0.0)
+blobs = Blobs(sys.argv[1], free_disk_share=0.0, packed=0)
 whole = blobs.writer()
 whole.write(b"some bytes")
 whole.keep()
@@ -288,13 +295,13 @@ def test_a_real_flush_returns(blobs: Blobs) -> None:
     blobs.flush()
 
 
-def test_many_threads_keep_the_same_bytes_once(blobs: Blobs, state: Path) -> None:
+def test_many_threads_keep_the_same_bytes_once(in_files: Blobs, state: Path) -> None:
     bodies = [bytes([letter]) * size for letter in b"abc" for size in (10, CHUNK + 1)]
     kept: list[bool] = []
 
     def work() -> None:
         for body in bodies:
-            kept.append(keep(blobs, body).kept)
+            kept.append(keep(in_files, body).kept)
 
     workers = [threading.Thread(target=work) for _ in range(4)]
     for worker in workers:
@@ -302,5 +309,61 @@ def test_many_threads_keep_the_same_bytes_once(blobs: Blobs, state: Path) -> Non
     for worker in workers:
         worker.join()
     assert kept == [True] * 24
-    assert blobs.total_bytes() == sum(map(len, bodies)) == sum(blobs.sizes().values())
+    assert in_files.total_bytes() == sum(map(len, bodies)) == sum(in_files.sizes().values())
     assert len(files(state)) == 6
+
+
+def test_small_bytes_go_into_packs_and_others_into_files(state: Path) -> None:
+    blobs = Blobs(str(state), free_disk_share=0.0)
+    small, large = bytes(SMALL_BYTES), bytes(SMALL_BYTES + 1)
+    keep(blobs, DATA)
+    keep(blobs, small)
+    keep(blobs, large)
+    name = hashlib.sha256(large).hexdigest()
+    assert files(state) == [f"kept/{name[:2]}/{name[2:]}", "kept/packs/00000001"]
+    for one in (blobs, Blobs(str(state))):
+        assert {read(one, sha256) for sha256 in one.sizes()} == {DATA, small, large}
+        assert one.total_bytes() == sum(one.sizes().values()) == 10 + len(small) + len(large)
+
+
+def test_what_older_daemons_kept_in_files_is_kept(in_files: Blobs, state: Path) -> None:
+    keep(in_files, DATA)
+    blobs = Blobs(str(state), free_disk_share=0.0)
+    assert keep(blobs, DATA).kept
+    assert files(state) == [f"kept/{SHA[:2]}/{SHA[2:]}"], "and not kept twice"
+    assert (read(blobs, SHA), blobs.evict(SHA), files(state)) == (DATA, 10, [])
+
+
+@pytest.mark.parametrize("left", [b"", b"other byte", b"some"])
+def test_a_damaged_file_gives_way_to_a_pack(in_files: Blobs, state: Path, left: bytes) -> None:
+    keep(in_files, DATA)
+    (state / "kept" / SHA[:2] / SHA[2:]).write_bytes(left)
+    blobs = Blobs(str(state), free_disk_share=0.0)
+    assert keep(blobs, DATA).kept
+    assert (read(blobs, SHA), blobs.sizes(), blobs.total_bytes()) == (DATA, {SHA: 10}, 10)
+    assert files(state) == ["kept/packs/00000001"]
+
+
+def test_a_damaged_record_is_written_anew(state: Path) -> None:
+    keep(Blobs(str(state), free_disk_share=0.0), DATA)
+    pack = state / "kept" / "packs" / "00000001"
+    pack.write_bytes(pack.read_bytes().replace(DATA, b"some bytez"))
+    blobs = Blobs(str(state), free_disk_share=0.0)
+    assert keep(blobs, DATA).kept
+    assert (read(blobs, SHA), blobs.sizes()) == (DATA, {SHA: 10})
+    with Blobs(str(state)).open_verified(SHA) as kept:
+        assert kept.read() == DATA
+
+
+def test_a_disk_that_takes_no_record_keeps_nothing(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    blobs = Blobs(str(state), free_disk_share=0.0)
+
+    def full(*_: object) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(module.os, "pwrite", full)
+        assert not keep(blobs, DATA).kept
+    assert not blobs.has(SHA)
+    assert keep(blobs, DATA).kept
+    assert read(blobs, SHA) == DATA
