@@ -181,6 +181,35 @@ def test_a_pack_that_ends_anywhere_holds_what_is_whole(folder: str, seed: int) -
     assert Packs(folder).read(sha(b"new")) == b"new"
 
 
+@pytest.mark.parametrize("seed", range(20))
+def test_a_pack_that_is_damaged_anywhere_is_read_and_written_on(folder: str, seed: int) -> None:
+    chance = random.Random(seed)
+    bodies = [chance.randbytes(chance.choice((0, 5, 500, 5000))) + bytes([at]) for at in range(20)]
+    add(Packs(folder), *bodies)
+    path = Path(folder) / "00000001"
+    damaged = bytearray(path.read_bytes())
+    for _ in range(chance.randrange(1, 6)):
+        at = chance.randrange(len(damaged))
+        match chance.randrange(3):
+            case 0:
+                damaged[at] ^= 1 << chance.randrange(8)
+            case 1:
+                damaged[at : at + 40] = bytes(40)
+            case _:
+                del damaged[at : at + chance.randrange(1, 40)]
+    path.write_bytes(damaged)
+    after = Packs(folder)
+    for data in bodies:  # whether they are the bytes of their hash is for the reader to see
+        if after.size(sha(data)) is not None:
+            after.read(sha(data))
+    for data in bodies[::2]:
+        after.drop(sha(data))
+    add(after, *bodies)
+    again = Packs(folder)
+    assert all(again.read(sha(data)) == data for data in bodies[::2])
+    assert again.total == sum(again.sizes().values())
+
+
 def test_a_write_that_failed_half_way_costs_its_bytes_alone(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
     add(packs := Packs(folder), b"before")
     write = os.pwrite
