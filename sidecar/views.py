@@ -51,6 +51,7 @@ log = logging.getLogger(__name__)
 FILE = "timeline.json"
 QUIET_SECONDS = 1.0
 LONGEST_SECONDS = 15.0
+LONGEST_REST = 60.0  # seconds
 PAGE = 1000
 FOREIGN_BYTES = limits.GIB
 
@@ -83,15 +84,20 @@ class Views:
         workspace.listeners.append(self._hear)
 
     async def run(self) -> None:
-        """Write timeline.json whenever the timeline has been quiet for a second, until cancelled."""
+        """Write timeline.json whenever the timeline has been quiet for a second, until cancelled.
+
+        A long one takes its time, and is written the less often.
+        """
         while True:
             await self._stirred.wait()
             await self._rest()
             self._stirred.clear()
+            began = time.monotonic()
             try:
                 await self.refresh()
             except (OSError, Refusal) as fault:
                 log.warning("timeline.json was not written: %s", fault)
+            await asyncio.sleep(rest_after(time.monotonic() - began))
 
     async def flush(self) -> list[str]:
         """Write all views now. Answers their files, relative to OUT_DIR. Raises OSError or UnsafePath."""
@@ -184,6 +190,11 @@ class Views:
             timeline.heads[one][FLAGS] & INTERNAL or not all(map(self._is_external, timeline.abouts.get(one, ())))
             for one in numbers
         )
+
+
+def rest_after(seconds: float) -> float:
+    """How long nothing is written by itself after it took so long: so it is a tenth of the time at most."""
+    return min(9 * seconds, LONGEST_REST)
 
 
 def read_foreign(outdir: OutDir, *, trusted: bool) -> list[Entry]:

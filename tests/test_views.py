@@ -10,6 +10,7 @@ import orjson
 import pytest
 
 from sidecar.core.errors import TooLarge
+from sidecar.views import rest_after
 from tests.daemon_process import eventually
 from tests.server.inside import Inside, awake
 
@@ -68,6 +69,11 @@ async def test_it_is_written_by_itself_at_rest(tmp_path: Path) -> None:
         await asyncio.to_thread(eventually, written.exists)
         writing.cancel()
         assert orjson.loads(written.read_bytes())["turn_ids"] == ["turn_1"]
+
+
+@pytest.mark.parametrize(("took", "rest"), [(0.001, 0.009), (2.0, 18.0), (50.0, 60.0)])
+def test_a_view_that_takes_long_is_written_the_less_often(took: float, rest: float) -> None:
+    assert rest_after(took) == pytest.approx(rest)
 
 
 async def test_the_view_of_one_workspace_starts_another(tmp_path: Path) -> None:
