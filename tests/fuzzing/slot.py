@@ -62,7 +62,8 @@ class Slot:
             target, self._folder, self._said.fileno(),
             [
                 f"-max_total_time={seconds}", f"-seed={seed % 2**32 or 1}", f"-max_len={target.longest}",
-                f"-rss_limit_mb={MEMORY_MB}", f"-timeout={HANGS_SECONDS}", f"-artifact_prefix={self._folder}/died-",
+                f"-rss_limit_mb={MEMORY_MB}", f"-timeout={HANGS_SECONDS}", f"-report_slow_units={HANGS_SECONDS}",
+                f"-artifact_prefix={self._folder}/died-",
                 f"-use_value_profile={seed % 2}", "-print_final_stats=1", "-reload=0",
                 str(working_corpus(target)), str(beginnings(target, self._folder / "kept")),
             ],
