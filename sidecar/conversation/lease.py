@@ -153,9 +153,10 @@ class Lease:
             if self._waited_out and not self._taking_in:
                 self._know_nothing()
                 return
+            answered = self._taking_in  # what comes after the taking in has the whole patience for itself
             # Whoever stops waiting leaves the task to itself, with the lock that it holds or waits for.
             done, _ = await asyncio.wait({task}, timeout=self.patience)
-            self._waited_out = not (done or self._taking_in)
+            self._waited_out = not (done or answered or self._taking_in)
         if task.done() and not task.cancelled():
             task.result()
 

@@ -328,7 +328,7 @@ async def test_what_others_saved_is_waited_for_however_long_it_takes(index: Away
     await first.take()
     index.commit(SCOPE, Commit(next_block=7), fence=first.fence)
     await first.release()
-    second.patience = 0.2  # for a busy machine: until it is taking in, an index that says nothing is not waited for
+    second.patience = 0.5  # for a busy machine: until it is taking in, an index that says nothing is not waited for
     taking, taken = asyncio.Event(), asyncio.Event()
 
     async def catch_up(_: Standing) -> bool:
@@ -339,9 +339,32 @@ async def test_what_others_saved_is_waited_for_however_long_it_takes(index: Away
     second.catch_up = catch_up
     waiting = asyncio.create_task(second.confirm())
     await taking.wait()
-    await asyncio.sleep(5 * second.patience)
+    await asyncio.sleep(3 * second.patience)
     assert not waiting.done()
     taken.set()
+    await asyncio.wait_for(waiting, 5)
+    assert second.state == "writer"
+
+
+async def test_the_patience_begins_anew_when_what_others_saved_is_taken_in(index: Away) -> None:
+    """The index was heard of: how long the taking in took is nothing to hold against it."""
+    first, (second, answers) = lease(index, await named(workspace())), slow(index, await named(workspace()))
+    await first.take()
+    index.commit(SCOPE, Commit(next_block=7), fence=first.fence)
+    await first.release()
+    second.patience = 1.0
+
+    async def catch_up(_: Standing) -> bool:
+        await asyncio.sleep(1.9 * second.patience)  # past one round, and nearly through the next
+        answers.clear()
+        return True
+
+    second.catch_up = catch_up
+    waiting = asyncio.create_task(second.confirm())
+    await eventually(lambda: not answers.is_set())
+    await asyncio.sleep(0.5 * second.patience)
+    assert not waiting.done()
+    answers.set()
     await asyncio.wait_for(waiting, 5)
     assert second.state == "writer"
 
