@@ -7,7 +7,6 @@ whether or not it is used. What is left is prose, code included, since agents pu
 from __future__ import annotations
 
 import html
-import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -47,7 +46,7 @@ def markdown_parts(text: str, *, stop: Callable[[], bool]) -> Iterator[Reference
 
 
 def _inline(parser: MarkdownIt, text: str, env: dict[str, Any]) -> Iterator[Reference | Prose | Style]:
-    if _MAY_LINK.search(text) is None:
+    if not _may_refer(text):
         yield Prose(text)
         return
     children: list[Token] = []
@@ -138,5 +137,6 @@ def _parser(stop: Callable[[], bool]) -> MarkdownIt:
     return parser
 
 
-# A link to a definition refers to nothing new; a picture by one is part of the page.
-_MAY_LINK = re.compile(r"\]\(|<|!\[")
+def _may_refer(text: str) -> bool:
+    """Whether there may be a link, a picture or a tag: a link to a definition refers to nothing new, a picture does."""
+    return "](" in text or "<" in text or 0 <= text.find("![") < text.rfind("]")
