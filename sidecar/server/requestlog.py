@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from functools import lru_cache
 
 from sidecar.server.caller import Caller
 
@@ -63,7 +62,6 @@ class RequestLog:
         )
 
 
-@lru_cache(maxsize=1024)
 def word(text: str) -> str:
     """The text as one word of a log line: bounded, without spaces and line breaks that would make two of it."""
     text = text[:WORD_CHARS]

@@ -18,5 +18,9 @@ def spelled(services: Services, text: str) -> str:
 
 def parse_asked(services: Services, text: str) -> Path:
     """Read a path in any spelling. Raises BadPath or UnsafePath."""
-    text = spelled(services, text)
+    return parse_spelled(services, spelled(services, text))
+
+
+def parse_spelled(services: Services, text: str) -> Path:
+    """The same for a path that `spelled` gave."""
     return parse(services.context.finder.alias(text) or text)

@@ -18,7 +18,7 @@ from sidecar.pacing import Pace
 from sidecar.searching import query
 from sidecar.searching import search as look_through
 from sidecar.server.caller import Caller
-from sidecar.server.methods.aliases import parse_asked, spelled
+from sidecar.server.methods.aliases import parse_asked, parse_spelled, spelled
 from sidecar.server.methods.seeing import may_see, rows_for, sees_block, sees_fresh, sees_path
 from sidecar.server.wire import LongList, encode
 from sidecar.services import Services
@@ -72,9 +72,10 @@ def _resolve_some(
 ) -> tuple[list[Answer], list[tuple[int, FilePath]]]:
     results: list[Answer] = []
     unknown: list[tuple[int, FilePath]] = []
-    for at, text in enumerate(spelled(services, text) for text in paths):
+    for at, asked in enumerate(paths):
+        text = spelled(services, asked)
         try:
-            path = parse_asked(services, text)
+            path = parse_spelled(services, text)
         except Refusal as refusal:
             results.append(_not_found(text, refusal.kind))
             continue
