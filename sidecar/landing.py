@@ -50,6 +50,7 @@ Remember = Callable[[dict[str, Any]], list[Entry]]
 """What else is to be journalled with a result, so that the same request can be answered again."""
 
 BUSY_REST = 0.02
+ROUNDS = 4  # of putting a file into a folder that somebody removes
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +148,10 @@ class Landing:
                 await self._take_back(placed, draft.path)
                 await self._promise_nothing(draft)
                 raise
-            await self._looker.off_loop(placed.keep)
+            try:
+                await self._looker.off_loop(placed.keep)
+            except OSError:  # the write counts all the same; a later start sweeps what is left
+                log.warning("what stood at %s before could not be removed", draft.path.physical, exc_info=True)
         return result
 
     async def _promise(self, draft: Draft) -> None:
@@ -174,6 +178,9 @@ class Landing:
     def _place(self, draft: Draft, over: StatKey | None) -> Placed:
         physical = draft.path.physical
         try:
+            for _ in range(ROUNDS - 1):
+                with suppress(FileNotFoundError):  # its folder was removed while the file was on its way into it
+                    return self._outdir.place(physical, [draft.body.content], over=over)
             return self._outdir.place(physical, [draft.body.content], over=over)
         except FileExistsError:
             raise

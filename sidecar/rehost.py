@@ -13,6 +13,7 @@ import functools
 import hashlib
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Literal, NamedTuple
 
@@ -27,6 +28,8 @@ from sidecar.hosting import Hosting
 from sidecar.looking import Looker
 from sidecar.ports import Blobs, OutDir
 from sidecar.workspace import Workspace
+
+ROUNDS = 4  # of bringing a file into a folder that somebody removes
 
 Reason = Literal["bad_path", "unsafe_path", "unknown", "not_hosted", "gone", "store_unavailable"]
 
@@ -83,12 +86,10 @@ class Rehoster:
     async def _one(self, path: FilePath) -> Rehosted | Missing:
         overdue = threading.Event()
         try:
-            async with asyncio.timeout(limits.REHOST_DEADLINE):
-                at_once = await self._at_once(path)
-            if at_once is not None:
-                return at_once
-            async with self._places, asyncio.timeout(limits.REHOST_DEADLINE):
-                return await self._bring(path, overdue.is_set)
+            for _ in range(ROUNDS - 1):
+                with suppress(FileNotFoundError):  # its folder was removed while the file was on its way into it
+                    return await self._try(path, overdue.is_set)
+            return await self._try(path, overdue.is_set)
         except UnsafePath:
             return Missing("unsafe_path")
         except _NoOutDirError:
@@ -99,6 +100,14 @@ class Rehoster:
             return Missing("store_unavailable", "disk_full")  # full or read-only: worth asking again
         finally:
             overdue.set()  # a download that nobody waits for any more ends at its next chunk
+
+    async def _try(self, path: FilePath, stop: Callable[[], bool]) -> Rehosted | Missing:
+        async with asyncio.timeout(limits.REHOST_DEADLINE):
+            at_once = await self._at_once(path)
+        if at_once is not None:
+            return at_once
+        async with self._places, asyncio.timeout(limits.REHOST_DEADLINE):
+            return await self._bring(path, stop)
 
     async def _bring(self, path: FilePath, stop: Callable[[], bool]) -> Rehosted | Missing:
         key = await self._looker.look_at(path)

@@ -185,7 +185,7 @@ def make_folders(at: int, parts: Sequence[bytes], text: str) -> int:
     """Make and enter the folders `parts` below the descriptor `at`, which is taken over. Answers the last one's.
 
     Each is synced into the one above. A folder that somebody else made meanwhile is as good as ours. Raises UnsafePath
-    when something else stands there.
+    when something else stands there, and FileNotFoundError when somebody removes what is made.
     """
     try:
         for part in parts:
@@ -200,7 +200,7 @@ def make_folders(at: int, parts: Sequence[bytes], text: str) -> int:
                 os.close(above)
     except NotFound as failure:
         os.close(at)
-        raise UnsafePath(text, "something else keeps taking this folder's place") from failure
+        raise FileNotFoundError(errno.ENOENT, "somebody removes this folder", text) from failure
     except BaseException:
         os.close(at)
         raise

@@ -10,6 +10,7 @@ import errno
 import os
 import secrets
 from collections.abc import Iterable
+from contextlib import suppress
 
 from sidecar.core.inventory import StatKey
 from sidecar.stores import kernel
@@ -93,7 +94,7 @@ class _Way:
                 take_a_free_name((finished, self._at))
         except BaseException:
             if self._ours is None:
-                os.unlink(finished[1], dir_fd=folder)
+                _remove(finished)
             raise
         self._ours = ours
         if self._former and self._over is not None and not is_that_file((folder, self._former), self._over):
@@ -121,7 +122,7 @@ class _Way:
             _returned(away, self._at)
             self.drop_former()
             return False
-        os.unlink(away[1], dir_fd=self._folder)
+        _remove(away)
         return self._return_former()
 
     def drop_former(self) -> None:
@@ -129,7 +130,7 @@ class _Way:
         former, self._former = self._former, b""
         try:
             if former:
-                os.unlink(former, dir_fd=self._folder)
+                _remove((self._folder, former))
         finally:
             for fd in (self._at[0], self._folder):
                 if fd >= 0:
@@ -177,10 +178,18 @@ def _move(source: Name, target: Name) -> None:
     os.rename(source[1], target[1], src_dir_fd=source[0], dst_dir_fd=target[0])
 
 
+def _remove(name: Name) -> None:
+    """Remove a file, unless somebody did already, with its folder perhaps."""
+    with suppress(FileNotFoundError):
+        os.unlink(name[1], dir_fd=name[0])
+
+
 def _returned(source: Name, target: Name) -> bool:
     """Move a file back to its name, unless another has that name by now."""
     try:
         take_a_free_name((source, target))
     except FileExistsError:
         return False
+    except FileNotFoundError:
+        return True  # somebody removed it, or the folder that it stood in
     return True

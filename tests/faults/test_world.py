@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import shutil
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -178,4 +179,37 @@ def test_an_out_dir_that_is_removed_is_lost_and_one_that_is_made_again_is_taken(
         one["physical_path"] == "turn_1/files/c.txt" for one in client.event("artifacts/changed")["artifacts"]
     ):
         pass
+    client.drop()
+
+
+@pytest.mark.rule("rehost.brings-a-deleted-file-back")
+def test_a_folder_that_is_removed_while_files_are_on_their_way_into_it_is_made_again(
+    make_workspace: Callable[..., Workspace],
+) -> None:
+    """A program that tidies up is no fault of a disk: nobody is told that it is full."""
+    workspace = make_workspace().start()
+    client = workspace.connect("runtime", ceiling=PATIENCE)
+    client.call("turn/begin", {"turn_id": "turn_1"})
+    paths = [f"turn_1/files/deep/er/{at}.txt" for at in range(8)]
+    for path in paths:
+        workspace.write(path, path)
+    client.call("workspace/sync")
+    over, files = threading.Event(), workspace.out_dir / "turn_1" / "files"
+
+    def tidy_up() -> None:
+        while not over.wait(0.02):
+            shutil.rmtree(files / "deep", ignore_errors=True)
+
+    tidying = threading.Thread(target=tidy_up)
+    tidying.start()
+    try:
+        for at in range(60):
+            answer = client.call("artifact/rehost", {"paths": paths})
+            assert answer["missing"] == []
+            written = {"path": "deep/er/said.txt", "kind": "file", "content": f"{at}"}
+            assert client.call("artifact/write", written)["artifact"]["on_disk"]
+    finally:
+        over.set()
+        tidying.join()
+    assert len(client.call("artifact/rehost", {"paths": paths})["rehosted"]) == len(paths)
     client.drop()
