@@ -41,7 +41,7 @@ class Found:
 
 
 def query(root: str, *, name: str | None, content: str | None, context: int, max_hits: int) -> Query:
-    """Check a search. Raises BadPath or UnsafePath for the root, BadSelector for a pattern that RE2 does not take."""
+    """Check a search. Blocking. Raises BadPath or UnsafePath for the root, BadSelector for what RE2 does not take."""
     return Query(_folder(root), _compiled(name), _compiled(content), context, max_hits)
 
 
@@ -104,7 +104,7 @@ def _compiled(pattern: str | None) -> Any | None:
         return None
     options = re2.Options()
     options.log_errors = False
-    options.max_mem = 8 * limits.MIB
+    options.max_mem = limits.SEARCH_PATTERN_MEMORY  # which bounds how long it is read: nothing else runs meanwhile
     try:
         return re2.compile(pattern, options)
     except re2.error as fault:

@@ -58,6 +58,7 @@ OLD_VERSION_BYTES = 4 * MIB
 
 # Search (spec section 7).
 SEARCH_PATTERN_BYTES = 1000
+SEARCH_PATTERN_MEMORY = 2 * MIB  # of a pattern that was read, and of the states it was in
 SEARCH_FILE_BYTES = 1_000_000
 SEARCH_FILES = 2000
 SEARCH_SECONDS = 10.0

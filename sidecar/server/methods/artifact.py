@@ -215,13 +215,15 @@ def _timed(rows: list[Answer]) -> list[Answer]:
 
 
 async def search(services: Services, caller: Caller, params: SearchParams) -> Answer:
-    wanted = query(
+    patterns = partial(
+        query,
         params.root,
         name=params.name_regex,
         content=params.content_regex,
         context=params.context_lines,
         max_hits=params.max_hits,
     )
+    wanted = await services.looker.search(patterns)
     progress = caller.progress("Searching OUT_DIR")
     found = await services.looker.search(
         lambda: look_through(
