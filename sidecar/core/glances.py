@@ -11,8 +11,8 @@ import re
 def may_hold_hosting(body: bytes) -> bool:
     """Whether one of the hosting fields may stand in this JSON, as orjson writes it, or in JSON that its texts hold.
 
-    Every answer and every block passes here. Behind a backslash are the spellings of a quote or a letter in JSON that is
-    itself held in a JSON text.
+    Every answer and every block passes here. Behind a backslash are the spellings of a quote or a letter in JSON that
+    is itself held in a JSON text.
     """
     if _FIELD.search(body) is not None:
         return True
