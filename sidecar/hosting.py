@@ -114,7 +114,7 @@ class Hosting:
         """Wait until nothing is wanted, the store is away, or the time is up. Answers whether all is hosted."""
         try:
             async with asyncio.timeout(seconds):
-                while self._workspace.hosting.keys() - self._postponed.keys() and not self.fault:
+                while not self._workspace.hosting.keys() <= self._postponed.keys() and not self.fault:
                     await self._workspace.stage()
                     running = list(self._under_way.values())
                     if running:
@@ -206,7 +206,7 @@ class Hosting:
     def _start_some(self, store: Store) -> bool:
         """Begin as many uploads as there is room for; answers whether any is under way."""
         now = asyncio.get_running_loop().time()
-        for wanted in list(self._workspace.hosting):
+        for wanted in self._workspace.hosting:
             if len(self._under_way) >= limits.UPLOADS_AT_ONCE:
                 break
             if wanted not in self._under_way and self._postponed.get(wanted, 0.0) <= now:

@@ -6,6 +6,7 @@ functions of the entries in order, so that a restart, which applies the journal,
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from sys import intern
@@ -60,7 +61,8 @@ class State(Deciding):
         self.adopted: set[str] = set()
         self.shown: dict[str, str] = {}  # the hash of the text that the agent sees at a file's path
         self.noticed: set[tuple[str, str]] = set()  # oddities reported so far, by code and name
-        self.hosting: dict[tuple[str, str], None] = {}  # what is to be hosted: physical path, sha256
+        # What is to be hosted: physical path, sha256. Its first ones go all the time, which a dict would search for.
+        self.hosting: OrderedDict[tuple[str, str], None] = OrderedDict()
         self.handles: dict[str, Hosted] = {}  # every rn given out
         self.keys: set[str] = set()  # every key given to hosted bytes
         self.contents: dict[str, str] = {}  # sha256 -> a key under which these bytes stand in the store

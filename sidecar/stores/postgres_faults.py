@@ -6,25 +6,37 @@ on but the five letters of the server's code.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Generator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from sidecar.core.errors import Fault, StoreUnavailable
+from sidecar.core.index_rows import WrongDimension
 
 if TYPE_CHECKING:
     import psycopg
 
+log = logging.getLogger(__name__)
+
 
 @contextmanager
 def faults() -> Generator[None, None, None]:
-    """Raise StoreUnavailable about the index for what psycopg raises on a connection that was made."""
+    """Raise StoreUnavailable about the index for what psycopg raises on a connection that was made.
+
+    An answer that was changed on its way raises whatever its reading meets, from psycopg's own loaders on.
+    """
     import psycopg
 
     try:
         yield
     except psycopg.Error as error:
         refusal = _refusal(error)
+    except WrongDimension:
+        raise
+    except (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError) as error:
+        log.warning("an answer of PostgreSQL is none to what it was asked", exc_info=error)
+        refusal = StoreUnavailable("index", _NO_ANSWER, fault="wrong_bytes")
     else:
         return
     raise refusal
@@ -69,6 +81,8 @@ def _not_connected(error: Exception) -> StoreUnavailable:
     fault = "server_error" if "FATAL" in said else "unreachable"
     return StoreUnavailable("index", _HINTS[fault], fault=fault)
 
+
+_NO_ANSWER = "what comes from PostgreSQL makes no sense: something on the way changes it, or its tables are not ours"
 
 _HINTS: dict[Fault, str] = {
     "unreachable": "no PostgreSQL answers there: check --index, the server and the network",

@@ -54,7 +54,11 @@ class PostgresSession:
 
     def _find(self, scope: Scope, how: str) -> Conversation | None:
         found = self._run(f"SELECT {_STANDING} FROM conv_conversations WHERE {_IS_SCOPE} {how}", scope)
-        return Conversation(*found[0][:-1], expires=_micros(found[0][-1])) if found else None
+        if not found:
+            return None
+        number, change, next_block, generation, holder, label, expires = found[0]
+        counts = (int(number), int(change), int(next_block), int(generation))
+        return Conversation(*counts, *_texts([holder, label]), expires=_micros(expires))
 
     def make(self, scope: Scope) -> Conversation:
         names = "tenant, project, user_id, conversation_id"
@@ -75,7 +79,9 @@ class PostgresSession:
         self._run("SELECT pg_notify(%s, %s)", (channel(scope), str(change)))
 
     def facts(self, scope: Scope) -> dict[str, str]:
-        return dict(self._run(f"SELECT name, value FROM conv_facts WHERE conversation = {_OWN}", scope))
+        found = self._run(f"SELECT name, value FROM conv_facts WHERE conversation = {_OWN}", scope)
+        _texts([text for pair in found for text in pair])
+        return dict(found)
 
     def put_facts(self, number: int, facts: Mapping[str, str]) -> None:
         put = "INSERT INTO conv_facts VALUES (%s, %s, %s) ON CONFLICT (conversation, name) DO UPDATE"
@@ -215,13 +221,18 @@ def _passing(scope: Scope, filters: Filters, *, since: str = ">=") -> tuple[str,
 def _row(found: Sequence[Any]) -> IndexRow:
     values = dict(zip(_ROW, found, strict=False))
     ts, change, tags, has_embedding = found[len(_ROW) : len(_ROW) + 4]
+    _texts([*tags, *(value for name, value in values.items() if name != "ttl_days")])
+    values["ttl_days"] = int(values["ttl_days"])
     return IndexRow(
-        **values,
-        ts=_micros(ts) / MICROSECONDS,
-        change=change,
-        tags=tuple(tags),
-        has_embedding=has_embedding,
+        **values, ts=_micros(ts) / MICROSECONDS, change=int(change), tags=tuple(tags), has_embedding=bool(has_embedding)
     )
+
+
+def _texts(values: list[Any]) -> list[str]:
+    """The values if they are texts; the server says of which type they are, and that may be changed on its way."""
+    if not all(isinstance(value, str) for value in values):
+        raise TypeError("a value that is no text")
+    return values
 
 
 def _moment(microseconds: int) -> datetime:

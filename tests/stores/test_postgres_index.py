@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, is_dataclass
 from typing import Any
 
+import orjson
 import psycopg
 import pytest
 
 from sidecar.core.errors import StoreUnavailable
-from sidecar.core.index_rows import Commit
+from sidecar.core.index_rows import Commit, IndexRow, Standing
 from sidecar.stores.postgres_index import Ear, PostgresIndex
 from sidecar.stores.postgres_session import PostgresSession
+from tests.faults.tcp_front import TcpFront
 from tests.postgres import Postgres
 from tests.stores.index_contract import EVERYTHING, OTHER, SCOPE, names, put, row
 from tests.stores.test_postgres_server import name_of
@@ -276,3 +279,54 @@ def test_the_end_does_not_wait_for_who_listens_to_a_frozen_server(
         assert waiting.result(30) is False
     assert (index._ear._link, index._ear._wake) == (None, -1)
     assert index.changed(SCOPE, 0, seconds=9) is False
+
+
+def test_an_answer_that_was_changed_on_its_way_is_none(postgres: Postgres, postgres_database: str) -> None:
+    """One bit of each piece: it may be a value, its type, its length, or the word for what follows."""
+    index = PostgresIndex(postgres_database, statement_seconds=1)
+    index.open()
+    for number in range(4):
+        put(index, row(f"m{number}", tags=("a", "b")))
+    index.close()
+    door = TcpFront(postgres.port, seed=8)
+    url = f"postgresql://postgres@127.0.0.1:{door.port}/{name_of(postgres_database)}"
+    index = PostgresIndex(url, statement_seconds=0.2)  # what is cut short by a lie is waited for that long
+    index.open()
+    questions: list[Callable[[], Any]] = [
+        lambda: index.standing(SCOPE),
+        lambda: index.claim(SCOPE, "me", "label", seconds=30),
+        lambda: index.rows(SCOPE, EVERYTHING),
+        lambda: index.row(SCOPE, "m1"),
+        lambda: index.facts(SCOPE),
+        lambda: index.matching(SCOPE, ["word"], EVERYTHING, limit=5),
+        lambda: index.commit(SCOPE, Commit(next_block=7)),
+    ]
+    refused = 0
+    for ask in questions * 30:
+        door.be("through")
+        index.standing(SCOPE)  # on a connection that is good until now
+        door.be("lying")
+        try:
+            answer = ask()
+        except StoreUnavailable:
+            refused += 1
+        else:
+            for one in answer if isinstance(answer, list) else [answer]:
+                assert one is None or orjson.dumps(_plain(one))
+    index.close()
+    door.stop()
+    assert refused
+
+
+def _plain(answer: Any) -> Any:
+    """The answer as JSON has it, for what is of another type than it says is caught by that."""
+    match answer:
+        case Standing():
+            assert {type(answer.change), type(answer.next_block), type(answer.generation)} == {int}
+            assert {type(answer.holder), type(answer.label)} == {str}
+        case IndexRow():
+            assert {type(answer.ttl_days), type(answer.change)} == {int}
+            assert {type(value) for value in (answer.message_id, answer.text, answer.key, *answer.tags)} == {str}
+        case _:
+            pass
+    return asdict(answer) if is_dataclass(answer) and not isinstance(answer, type) else answer
