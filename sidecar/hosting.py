@@ -31,6 +31,7 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 FIRST_REST, LAST_REST = 0.5, 30.0
+WANTED_AT_ONCE = 1000
 SETTLE_STEP = 0.01
 Wanted = tuple[str, str]
 
@@ -81,13 +82,29 @@ class Hosting:
 
     def left_over(self) -> list[Entry]:
         """The same for every external file on disk that nobody has asked to host: what the end of a turn hosts."""
-        unhosted = sorted(self._unhosted.values(), key=lambda artifact: artifact.path.physical.encode())
-        return [
-            entry
-            for artifact in unhosted
-            if artifact.fact is not None
-            for entry in self.wanted(artifact.path, artifact.fact.sha256)
-        ]
+        return [entry for path in self._left_over() for entry in self._wanted_now(path)]
+
+    async def want_left_over(self) -> None:
+        """Want these already, some at a time, so that others are served in between however many there are.
+
+        Raises what staging raises. Some more may come meanwhile.
+        """
+        paths = self._left_over()
+        for at in range(0, len(paths), WANTED_AT_ONCE):
+            some = [entry for path in paths[at : at + WANTED_AT_ONCE] for entry in self._wanted_now(path)]
+            if some:
+                await self._workspace.stage(*some)
+
+    def _left_over(self) -> list[str]:
+        wanted = self._workspace.hosting
+        unhosted = self._unhosted.items()
+        left = [path for path, one in unhosted if one.fact is not None and (path, one.fact.sha256) not in wanted]
+        return sorted(left, key=str.encode)
+
+    def _wanted_now(self, physical: str) -> list[Entry]:
+        artifact = self._unhosted.get(physical)
+        fact = artifact.fact if artifact is not None else None
+        return self.wanted(artifact.path, fact.sha256) if artifact is not None and fact is not None else []
 
     def take_stock(self) -> None:
         """Find what is not hosted, once the journal is loaded."""

@@ -15,7 +15,7 @@ from typing import Any
 
 import orjson
 
-from sidecar.context.view import ContextView
+from sidecar.context.view import ContextView, row_pieces
 from sidecar.core import limits
 from sidecar.core.blocks import (
     FLAGS,
@@ -147,13 +147,14 @@ class Views:
             page = b",".join(self._shown(number, body) for number, body in bodies)
             yield (b"," if first else b"") + page
         last = workspace.timeline.heads[count - 1][2] if count else None
+        yield b'],"sources_pool":'
+        yield from row_pieces(rows, self._shown_row)
         tail = {
-            "sources_pool": [self._shown_row(row) for row in rows],
             "turn_ids": list(workspace.turn_ids),
             "last_activity_at": iso(last) if last is not None else None,
             **{key: workspace.facts.get(key) for key in _FACTS},
         }
-        yield b"]," + orjson.dumps(tail)[1:]
+        yield b"," + orjson.dumps(tail)[1:]
 
     def _shown(self, number: int, body: bytes) -> bytes:
         head = self._workspace.timeline.heads[number]

@@ -125,6 +125,30 @@ async def test_what_appeared_while_no_call_was_open_is_hosted_at_the_end_of_the_
     assert "key" in await hosted(hosting)
 
 
+async def test_many_that_nobody_asked_for_are_wanted_some_at_a_time(
+    hosting: Inside, store: Moody, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A turn that ends with many files holds up nobody while they are told to the journal."""
+    monkeypatch.setattr("sidecar.hosting.WANTED_AT_ONCE", 10)
+    store.fault = "unreachable"
+    paths = [f"turn_1/files/{at:02d}.txt" for at in range(35)]
+    for path in paths:
+        hosting.write(path, path)
+    await hosting.ask("workspace/sync")
+    workspace, groups = hosting.assembly.workspace, list[int]()
+    stage = workspace.stage
+
+    def counted(*entries: Any) -> Any:
+        groups.append(sum(isinstance(one, HostingWanted) for one in entries))
+        return stage(*entries)
+
+    monkeypatch.setattr(workspace, "stage", counted)
+    await hosting.assembly.hosting.want_left_over()
+    assert [count for count in groups if count] == [10, 10, 10, 5]
+    assert [path for path, _ in workspace.hosting] == paths
+    assert hosting.assembly.hosting.left_over() == []
+
+
 async def test_a_new_version_is_hosted_beside_the_old_one_and_the_row_follows(hosting: Inside) -> None:
     await call(hosting, {A: "one"}, "tc_1")
     first = await hosted(hosting)

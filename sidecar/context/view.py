@@ -46,8 +46,12 @@ class ContextView:
 
     def pool_pieces(self) -> Iterator[bytes]:
         """sources_pool.json: every row, without hosting fields and what internal files say."""
-        rows = self._workspace.pool.all_rows()
-        return iter([orjson.dumps({"sources_pool": [self._shown_row(row) for row in rows]})])
+        return self._pool_written(self._workspace.pool.all_rows())
+
+    def _pool_written(self, rows: Sequence[dict[str, Any]]) -> Iterator[bytes]:
+        yield b'{"sources_pool":'
+        yield from row_pieces(rows, self._shown_row)
+        yield b"}"
 
     def pieces(self) -> Iterator[bytes]:
         """context.json, turn by turn, so that a long session is never held whole."""
@@ -111,6 +115,14 @@ class ContextView:
             for number, body in zip(page, self._workspace.bodies(page), strict=True):
                 read[number] = orjson.loads(self._shown(number, body))
         return read
+
+
+def row_pieces(rows: Sequence[dict[str, Any]], shown: ShownRow) -> Iterator[bytes]:
+    """The rows as a JSON list, some at a time."""
+    yield b"["
+    for at in range(0, len(rows), PAGE):
+        yield (b"," if at else b"") + orjson.dumps([shown(row) for row in rows[at : at + PAGE]])[1:-1]
+    yield b"]"
 
 
 def _file(artifact: Artifact) -> dict[str, Any]:

@@ -160,7 +160,7 @@ def oddly_called(arena: Arena, chance: Random) -> None:
         if name in (b".", b".."):
             continue
         at = os.path.join(here, name[:255])
-        if chance.random() < 0.2:
+        if chance.random() < 0.2 and not os.path.isfile(at):
             os.makedirs(at, exist_ok=True)
         elif not os.path.isdir(at):
             Path(os.fsdecode(at)).write_bytes(b"x")

@@ -57,6 +57,8 @@ async def _begun(
     beginning, given, brought = prepared
     async with services.attaching.lay(params.turn_id, given, beginning.ts) as laid:
         await services.calls.files_have_arrived()
+        if workspace.turn_id not in ("", beginning.turn_id):
+            await services.hosting.want_left_over()  # of the turn that ends by this
         before = await answered_before(workspace, caller, params)
         if before is not None:
             return before  # the same request came twice, and the other one was faster
@@ -94,6 +96,7 @@ async def end(services: Services, caller: Caller, params: TurnEndParams) -> dict
     ending = await turns.read(ending)
     used = await turns.sources_used(ending)
     await services.calls.files_have_arrived()
+    await services.hosting.want_left_over()
     before = await _ended_before(services, caller, params)
     if before is not None:
         return before
