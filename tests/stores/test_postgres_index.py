@@ -302,7 +302,7 @@ def test_an_answer_that_was_changed_on_its_way_is_none(postgres: Postgres, postg
         lambda: index.commit(SCOPE, Commit(next_block=7)),
     ]
     refused = 0
-    for ask in questions * 30:
+    for ask in questions * 8:
         door.be("through")
         index.standing(SCOPE)  # on a connection that is good until now
         door.be("lying")
