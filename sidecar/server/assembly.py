@@ -184,11 +184,10 @@ class Assembly:
         )
 
     def load(self) -> int:
-        """Take in the journal; what was loaded is not worth the collector's time again. Answers the records."""
+        """Take in the journal. Answers the records."""
         count = self.workspace.load()
         self.hosting.take_stock()
         gc.collect()
-        gc.freeze()
         return count
 
     async def open(self) -> None:

@@ -146,6 +146,7 @@ class _Life:
         return self._code
 
     async def _serve(self, journal: Journal) -> None:
+        from sidecar.collecting import Collecting
         from sidecar.server.assembly import Assembly
         from sidecar.stores.objects import open_configured
 
@@ -161,6 +162,7 @@ class _Life:
             store=open_configured(where) if where is not None else None,
         )
         records = assembly.load()
+        Collecting().begin()
         if journal.damage is not None:
             log.error("the journal was damaged: %s", journal.damage)
         service = self._service()

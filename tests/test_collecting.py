@@ -1,0 +1,65 @@
+"""What is known is looked through by the collector once, and what became garbage nevertheless is found."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from collections.abc import Iterator
+
+import pytest
+
+from sidecar.collecting import GROWTH, Collecting
+
+
+@pytest.fixture
+def collecting() -> Iterator[Collecting]:
+    gc.collect()
+    one = Collecting()
+    one.begin()
+    yield one
+    one.end()
+    gc.collect()
+
+
+class Circle:
+    """Garbage that only a collector finds."""
+
+    def __init__(self) -> None:
+        self.itself = self
+
+
+def test_what_was_looked_through_is_not_looked_through_again(collecting: Collecting) -> None:
+    before = gc.get_freeze_count()
+    known = [[at] for at in range(10_000)]
+    gc.collect()
+    assert gc.get_freeze_count() >= before + len(known)
+    assert len(gc.get_objects(generation=2)) < len(known)
+
+
+def test_garbage_is_found_as_ever(collecting: Collecting) -> None:
+    circle = weakref.ref(Circle())
+    gc.collect()
+    assert circle() is None
+
+
+def test_garbage_that_was_set_aside_is_found_once_there_is_much_more(collecting: Collecting) -> None:
+    circle = Circle()
+    gc.collect()
+    found = weakref.ref(circle)
+    del circle
+    gc.collect()
+    assert found() is not None
+    grown = [[at] for at in range(GROWTH * gc.get_freeze_count())]
+    gc.collect()
+    gc.collect()
+    assert found() is None
+    assert gc.get_freeze_count() >= len(grown)
+
+
+def test_at_the_end_it_is_left_to_python_again() -> None:
+    known = list(gc.callbacks)
+    one = Collecting()
+    one.begin()
+    one.end()
+    assert gc.callbacks == known
+    assert gc.get_freeze_count() == 0
