@@ -1,17 +1,21 @@
 """The garbage collector in a process whose state only grows: what is known is looked through once, not each time.
 
 Python's collector looks through all that was ever made whenever a quarter as much was made anew, and nothing else runs
-meanwhile: a second and a half among 150,000 files, to find nothing. So what it has looked through is set aside. What
-was set aside and became garbage in a circle is found when there is four times as much as at the last look at all.
+meanwhile: a second and a half among 150,000 files, to find nothing. So once a look takes long, what it looked through
+is set aside. What is set aside and becomes garbage in a circle waits for a look at all: when there is four times as
+much as at the last one, or some minutes after it.
 """
 
 from __future__ import annotations
 
 import gc
+from time import perf_counter
 from typing import Any
 
 OLDEST = 2  # generation
+LONG_SECONDS = 0.02
 GROWTH = 4
+WHOLE_SECONDS = 600.0
 
 
 class Collecting:
@@ -21,6 +25,7 @@ class Collecting:
         self._aside = 0  # objects that are set aside, counted as they were: to count them anew takes as long as a look
         self._whole = 0  # how many that were when all were looked through
         self._is_whole = False  # whether the next look is one at all
+        self._whole_at = self._began = perf_counter()
 
     def begin(self) -> None:
         """What is there now is taken to stay."""
@@ -34,13 +39,22 @@ class Collecting:
         gc.unfreeze()
 
     def _hear(self, phase: str, info: dict[str, Any]) -> None:
-        if phase != "stop" or info["generation"] < OLDEST:
+        if info["generation"] < OLDEST:
             return
-        if self._is_whole:
-            self._whole, self._is_whole = self._aside, False
+        now = perf_counter()
+        if phase == "start":
+            self._began = now
+        elif self._is_whole:
+            self._whole, self._whole_at, self._is_whole = self._aside, now, False
+            gc.freeze()
         else:
+            self._looked(now)
+
+    def _looked(self, now: float) -> None:
+        if now - self._began >= LONG_SECONDS:
             self._aside += len(gc.get_objects(generation=OLDEST))
-        gc.freeze()
-        if self._aside > GROWTH * self._whole:
+            gc.freeze()
+        is_old = self._aside > self._whole and now - self._whole_at >= WHOLE_SECONDS
+        if is_old or self._aside > GROWTH * self._whole:
             self._is_whole = True
             gc.unfreeze()

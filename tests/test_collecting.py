@@ -12,7 +12,9 @@ from sidecar.collecting import GROWTH, Collecting
 
 
 @pytest.fixture
-def collecting() -> Iterator[Collecting]:
+def collecting(monkeypatch: pytest.MonkeyPatch) -> Iterator[Collecting]:
+    """Every look is a long one."""
+    monkeypatch.setattr("sidecar.collecting.LONG_SECONDS", 0.0)
     gc.collect()
     one = Collecting()
     one.begin()
@@ -54,6 +56,31 @@ def test_garbage_that_was_set_aside_is_found_once_there_is_much_more(collecting:
     gc.collect()
     assert found() is None
     assert gc.get_freeze_count() >= len(grown)
+
+
+def test_garbage_that_was_set_aside_is_found_after_a_while(
+    collecting: Collecting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    circle = Circle()
+    gc.collect()
+    found = weakref.ref(circle)
+    del circle
+    monkeypatch.setattr("sidecar.collecting.WHOLE_SECONDS", 0.0)
+    gc.collect()
+    gc.collect()
+    assert found() is None
+    assert gc.get_freeze_count() > 0
+
+
+def test_what_is_quickly_looked_through_is_left_to_python(
+    collecting: Collecting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sidecar.collecting.LONG_SECONDS", 60.0)
+    before = gc.get_freeze_count()
+    known = [[at] for at in range(1000)]
+    gc.collect()
+    assert gc.get_freeze_count() <= before
+    assert len(gc.get_objects(generation=2)) >= len(known)
 
 
 def test_at_the_end_it_is_left_to_python_again() -> None:
