@@ -35,7 +35,7 @@ def faults() -> Generator[None, None, None]:
     except WrongDimension:
         raise
     except (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError) as error:
-        log.warning("an answer of PostgreSQL is none to what it was asked", exc_info=error)
+        log.warning("an answer of PostgreSQL is none to what it was asked: %s", type(error).__name__)
         refusal = StoreUnavailable("index", _NO_ANSWER, fault="wrong_bytes")
     else:
         return
