@@ -191,6 +191,7 @@ def _forget_journalled(state_dir: str, order: _Order, file: JournalFile, generat
     say(f"journal: {len(gone)} records removed, {max(0, len(rows) - 1)} emptied")
     blobs = Blobs(state_dir)
     freed = sum(blobs.evict(sha256) for sha256 in blobs.sizes().keys() - named)
+    blobs.scrub()
     say(f"kept bytes: {freed} removed")
 
 

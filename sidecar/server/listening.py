@@ -72,8 +72,10 @@ def bind(
 
     Folders are 0700 and sockets 0600. A role that `allowed` opens to other uids has 0711 and 0666 instead: the folder
     above keeps strangers out, so they come by a mount of that role's folder, and each peer's uid is checked as well.
+    They are bound in reverse, so that whoever reaches the first role reaches all.
     """
     others = allowed or {}
+    roles = [*roles][::-1]
     return {role: _bind(os.path.join(folder, role), shared=bool(tuple(others.get(role, ())))) for role in roles}
 
 

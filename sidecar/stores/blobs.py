@@ -123,6 +123,11 @@ class Blobs:
                 self._total -= size
             return size
 
+    def scrub(self) -> None:
+        """Overwrite what was evicted once more, whatever a power cut left of it. Raises OSError."""
+        with self._lock:
+            self._packs.scrub()
+
     def flush(self) -> None:
         """Bring what was kept since the last flush to the disk. Blocks as long as the disk takes. Raises OSError."""
         with self._lock:

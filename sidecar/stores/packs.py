@@ -95,6 +95,15 @@ class Packs:
                 self._clear(pack)
         return place.size
 
+    def scrub(self) -> None:
+        """Overwrite once more what counts no more: a power cut may have kept the mark of a dropped record and not that
+        its bytes were overwritten, and what was half written is marked by nothing. Raises OSError.
+        """
+        for pack in list(self._alive):
+            with suppress(FileNotFoundError), held(os.open(self._path(pack), os.O_RDWR | os.O_NOFOLLOW)) as fd:
+                for at, size in _left_over(fd):
+                    os.pwrite(fd, bytes(size), at)
+
     def close(self) -> None:
         """Write no more to the pack that was begun."""
         if self._fd >= 0:
@@ -178,6 +187,20 @@ def _records(fd: int) -> Iterator[tuple[str, int, int]]:
         if digest != _DROPPED:
             yield digest.hex(), at, size
         at += size
+
+
+def _left_over(fd: int) -> Iterator[tuple[int, int]]:
+    """Place and size of the bytes of dropped records, and of what follows the last whole one."""
+    end, at = os.fstat(fd).st_size, 0
+    while len(header := os.pread(fd, _HEADER.size, at)) == _HEADER.size:
+        digest, size = _HEADER.unpack(header)
+        if digest == _NOTHING or at + _HEADER.size + size > end:
+            break
+        if digest == _DROPPED:
+            yield at + _HEADER.size, size
+        at += _HEADER.size + size
+    for rest in range(at, end, SMALL_BYTES):
+        yield rest, min(SMALL_BYTES, end - rest)
 
 
 def _overwrite(fd: int, place: _Place) -> None:

@@ -73,6 +73,27 @@ def test_what_was_dropped_leaves_no_trace_and_its_neighbours_alone(folder: str) 
     assert Packs(folder).read(sha(bodies[1])) == bodies[1]
 
 
+@pytest.mark.rule("cli.erase-forgets-a-turn-or-conversation")
+def test_what_a_power_cut_left_of_what_was_dropped_is_scrubbed(folder: str) -> None:
+    """Two writes that nobody synced reach the disk in any order: the mark may be there and the bytes as well."""
+    packs = Packs(folder)
+    kept, secret, torn = b"kept " * 20, b"secret " * 20, b"torn secret " * 9
+    for data in (kept, secret, kept * 2):
+        packs.add(sha(data), data)
+    packs.drop(sha(secret))
+    packs.close()
+    path = Path(folder, "00000001")
+    whole = bytearray(path.read_bytes())
+    at = whole.index(bytes(len(secret)))
+    whole[at : at + len(secret)] = secret
+    path.write_bytes(bytes(whole) + bytes.fromhex(sha(torn)) + len(torn).to_bytes(4) + torn[:-1])
+    woken = Packs(folder)
+    woken.scrub()
+    assert b"secret" not in path.read_bytes()
+    assert (woken.read(sha(kept)), woken.read(sha(kept * 2))) == (kept, kept * 2)
+    assert Packs(folder).sizes() == {sha(kept): len(kept), sha(kept * 2): 2 * len(kept)}
+
+
 def test_a_pack_without_any_is_removed(folder: str) -> None:
     add(Packs(folder), b"one", b"two")
     add(other := Packs(folder), b"three")
