@@ -22,7 +22,7 @@ class Collecting:
     """From `begin` to `end`; one for the process."""
 
     def __init__(self) -> None:
-        self._aside = 0  # objects that are set aside, counted as they were: to count them anew takes as long as a look
+        self._aside = 0  # objects that were set aside; to count them takes as long as to look through them
         self._whole = 0  # how many that were when all were looked through
         self._is_whole = False  # whether the next look is one at all
         self._whole_at = self._began = perf_counter()
@@ -45,8 +45,9 @@ class Collecting:
         if phase == "start":
             self._began = now
         elif self._is_whole:
-            self._whole, self._whole_at, self._is_whole = self._aside, now, False
             gc.freeze()
+            self._aside = self._whole = gc.get_freeze_count()
+            self._whole_at, self._is_whole = now, False
         else:
             self._looked(now)
 

@@ -84,8 +84,8 @@ class Hosting:
         """The same for every external file on disk that nobody has asked to host: what the end of a turn hosts."""
         return [entry for path in self._left_over() for entry in self._wanted_now(path)]
 
-    async def want_left_over(self) -> None:
-        """Want these already, some at a time, so that others are served in between however many there are.
+    async def want_left_over(self) -> bool:
+        """Want these already, some at a time, so that others are served in between. Whether it took more than one time.
 
         Raises what staging raises. Some more may come meanwhile.
         """
@@ -94,6 +94,7 @@ class Hosting:
             some = [entry for path in paths[at : at + WANTED_AT_ONCE] for entry in self._wanted_now(path)]
             if some:
                 await self._workspace.stage(*some)
+        return len(paths) > WANTED_AT_ONCE
 
     def _left_over(self) -> list[str]:
         wanted = self._workspace.hosting

@@ -12,8 +12,8 @@ import base64
 import functools
 import hashlib
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Literal, NamedTuple
 
@@ -29,7 +29,7 @@ from sidecar.looking import Looker
 from sidecar.ports import Blobs, OutDir
 from sidecar.workspace import Workspace
 
-ROUNDS = 4  # of bringing a file into a folder that somebody removes
+ROUNDS, ROUND_REST = 4, 0.02  # of bringing a file into a folder that somebody removes; seconds
 
 Reason = Literal["bad_path", "unsafe_path", "unknown", "not_hosted", "gone", "store_unavailable"]
 
@@ -86,10 +86,15 @@ class Rehoster:
     async def _one(self, path: FilePath) -> Rehosted | Missing:
         overdue = threading.Event()
         try:
-            for _ in range(ROUNDS - 1):
-                with suppress(FileNotFoundError):  # its folder was removed while the file was on its way into it
+            until = time.monotonic() + limits.REHOST_DEADLINE
+            for round_ in range(1, ROUNDS + 1):
+                try:
                     return await self._try(path, overdue.is_set)
-            return await self._try(path, overdue.is_set)
+                except FileNotFoundError:  # its folder was removed while the file was on its way into it
+                    if round_ == ROUNDS or time.monotonic() > until:
+                        raise
+                await asyncio.sleep(ROUND_REST)
+            raise AssertionError("the last round answers or raises")
         except UnsafePath:
             return Missing("unsafe_path")
         except _NoOutDirError:

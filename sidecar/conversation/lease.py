@@ -74,6 +74,7 @@ class Lease:
         self._confirming: asyncio.Task[None] | None = None
         self._waited_out = False  # whether somebody waited for it in vain
         self._taking_in = False  # what others saved: the index answers
+        self._taken_in = 0  # how often
         self._line = asyncio.Lock()
         self._in_line = 0
 
@@ -153,10 +154,10 @@ class Lease:
             if self._waited_out and not self._taking_in:
                 self._know_nothing()
                 return
-            answered = self._taking_in  # what comes after the taking in has the whole patience for itself
+            taken_in = self._taken_in  # what comes after a taking in has the whole patience for itself
             # Whoever stops waiting leaves the task to itself, with the lock that it holds or waits for.
             done, _ = await asyncio.wait({task}, timeout=self.patience)
-            self._waited_out = not (done or answered or self._taking_in)
+            self._waited_out = not (done or self._taking_in or self._taken_in != taken_in)
         if task.done() and not task.cancelled():
             task.result()
 
@@ -297,6 +298,7 @@ class Lease:
             return await self.catch_up(standing)
         finally:
             self._taking_in = False
+            self._taken_in += 1
 
     async def _diverge(self) -> None:
         self._become("diverged")

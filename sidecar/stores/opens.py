@@ -200,6 +200,8 @@ def make_folders(at: int, parts: Sequence[bytes], text: str) -> int:
                 os.close(above)
     except NotFound as failure:
         os.close(at)
+        if isinstance(failure.__cause__, NotADirectoryError):
+            raise UnsafePath(text, "a file stands where a folder is needed") from failure
         raise FileNotFoundError(errno.ENOENT, "somebody removes this folder", text) from failure
     except BaseException:
         os.close(at)

@@ -102,6 +102,12 @@ class _Way:
 
     def back(self) -> bool:
         """Take the file away, if it has its name, and let the former one return; False when it is ours no more."""
+        try:
+            return self._back()
+        finally:
+            self._let_go()
+
+    def _back(self) -> bool:
         if self._ours is None:
             return self._return_former()
         away = (self._folder, self._former or _hidden_name())
@@ -132,10 +138,13 @@ class _Way:
             if former:
                 _remove((self._folder, former))
         finally:
-            for fd in (self._at[0], self._folder):
-                if fd >= 0:
-                    os.close(fd)
-            self._at, self._folder = (-1, b""), -1
+            self._let_go()
+
+    def _let_go(self) -> None:
+        for fd in (self._at[0], self._folder):
+            if fd >= 0:
+                os.close(fd)
+        self._at, self._folder = (-1, b""), -1
 
     def _set_aside(self, finished: Name, ours: StatKey) -> bool:
         """Let what stands at the name wait aside; answers whether the finished file has the name by that."""
@@ -190,6 +199,4 @@ def _returned(source: Name, target: Name) -> bool:
         take_a_free_name((source, target))
     except FileExistsError:
         return False
-    except FileNotFoundError:
-        return True  # somebody removed it, or the folder that it stood in
     return True

@@ -7,6 +7,8 @@ on but the five letters of the server's code.
 from __future__ import annotations
 
 import logging
+import struct
+import traceback
 from collections.abc import Generator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -34,8 +36,9 @@ def faults() -> Generator[None, None, None]:
         refusal = _refusal(error)
     except WrongDimension:
         raise
-    except (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError) as error:
-        log.warning("an answer of PostgreSQL is none to what it was asked: %s", type(error).__name__)
+    except _UNREADABLE as error:
+        where = "".join(traceback.format_tb(error.__traceback__))  # and not what it says, which may be contents
+        log.warning("an answer of PostgreSQL is none to what it was asked: %s\n%s", type(error).__name__, where)
         refusal = StoreUnavailable("index", _NO_ANSWER, fault="wrong_bytes")
     else:
         return
@@ -82,6 +85,10 @@ def _not_connected(error: Exception) -> StoreUnavailable:
     return StoreUnavailable("index", _HINTS[fault], fault=fault)
 
 
+_UNREADABLE = (
+    ArithmeticError, AssertionError, AttributeError, LookupError, NotImplementedError, TypeError, ValueError,
+    struct.error,
+)  # fmt: skip
 _NO_ANSWER = "what comes from PostgreSQL makes no sense: something on the way changes it, or its tables are not ours"
 
 _HINTS: dict[Fault, str] = {

@@ -59,6 +59,7 @@ class PostgresServer:
                     "idle_in_transaction_session_timeout": f"{round(self._seconds * 2000)}ms",
                     "default_transaction_isolation": "read committed",
                     "timezone": "UTC",
+                    "datestyle": "ISO",  # the only one that psycopg reads
                 }
                 setting = ", ".join(["set_config(%s, %s, false)"] * len(limits))
                 values = [part for pair in limits.items() for part in pair]

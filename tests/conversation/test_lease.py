@@ -355,14 +355,14 @@ async def test_the_patience_begins_anew_when_what_others_saved_is_taken_in(index
     second.patience = 1.0
 
     async def catch_up(_: Standing) -> bool:
-        await asyncio.sleep(1.9 * second.patience)  # past one round, and nearly through the next
+        await asyncio.sleep(1.5 * second.patience)  # past one round, and into the next
         answers.clear()
         return True
 
     second.catch_up = catch_up
     waiting = asyncio.create_task(second.confirm())
     await eventually(lambda: not answers.is_set())
-    await asyncio.sleep(0.5 * second.patience)
+    await asyncio.sleep(0.8 * second.patience)
     assert not waiting.done()
     answers.set()
     await asyncio.wait_for(waiting, 5)

@@ -93,7 +93,7 @@ def test_a_disk_that_fails_or_turns_read_only_costs_nothing_acknowledged(tmp_pat
     refused = ""
     try:
         client = workspace.start().connect("runtime", ceiling=PATIENCE)
-        for at in range(60):
+        for at in range(40):
             turn = f"turn_{at // 10}"
             if at % 10 == 0:
                 client.call("turn/begin", {"turn_id": turn})
@@ -197,7 +197,7 @@ def test_a_folder_that_is_removed_while_files_are_on_their_way_into_it_is_made_a
     over, files = threading.Event(), workspace.out_dir / "turn_1" / "files"
 
     def tidy_up() -> None:
-        while not over.wait(0.02):
+        while not over.wait(0.1):
             shutil.rmtree(files / "deep", ignore_errors=True)
 
     tidying = threading.Thread(target=tidy_up)

@@ -96,7 +96,8 @@ async def end(services: Services, caller: Caller, params: TurnEndParams) -> dict
     ending = await turns.read(ending)
     used = await turns.sources_used(ending)
     await services.calls.files_have_arrived()
-    await services.hosting.want_left_over()
+    if await services.hosting.want_left_over():
+        unfinished = await turns.look(ending.turn_id)  # what was being written may be complete by now
     before = await _ended_before(services, caller, params)
     if before is not None:
         return before
