@@ -43,7 +43,7 @@ PAGES: dict[str, tuple[Callable[[], str], str]] = {
         lambda: f"<img src='data:image/png;base64,{'A' * 5 * MIB}'>![x](data:image/png;base64,{'A' * 5 * MIB})",
         "text/markdown",
     ),
-    "pictures that never end": (lambda: "![" * (2 * MIB), "text/markdown"),
+    "pictures that never end": (lambda: ("![" * 3000 + "] ") * 340, "text/markdown"),
     "a style sheet of brackets": (lambda: f"<style>a{{b:url(x){'(' * MIB}</style>", "text/html"),
     "a tower of elements": (lambda: "<div>" * (2 * MIB), "text/html"),
 }
@@ -101,7 +101,7 @@ async def test_a_hostile_page_is_answered_and_nobody_waits_for_it(shared: Worksp
 
 async def test_a_pull_that_is_given_up_stops_looking(workspace: Workspace) -> None:
     puller, other = await workspace.connect_async("renderer"), await workspace.connect_async("exec")
-    slow = {"content": "![" * (2 * MIB), "mime": "text/markdown"}
+    slow = {"content": ("![" * 3000 + "] ") * 340, "mime": "text/markdown"}
     given_up = [puller.ask("assets/pull", slow) for _ in range(8)]
     for number in range(8):
         puller.notify("$/cancelRequest", {"id": 2 + number})
