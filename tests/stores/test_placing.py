@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -132,6 +134,22 @@ def test_what_was_deleted_meanwhile_gives_way_to_the_former(root: Path) -> None:
     (root / NAME).unlink()
     assert placed.take_back()
     assert files(root) == {NAME: b"the old bytes"}
+
+
+@pytest.mark.usefixtures("disk")
+@pytest.mark.parametrize("counts", [True, False])
+def test_a_folder_that_went_meanwhile_costs_no_descriptor(root: Path, *, counts: bool) -> None:
+    """With it went the file and what waited aside, so that nothing is left to remove or to bring back."""
+    before = open_files()
+    placed = put(root, over=standing(root))
+    shutil.rmtree(root / "a")
+    if counts:
+        placed.keep()
+    else:
+        with suppress(FileNotFoundError):
+            placed.take_back()
+    assert open_files() == before
+    assert files(root) == {}
 
 
 @pytest.mark.usefixtures("disk")
