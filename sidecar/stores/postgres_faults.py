@@ -86,7 +86,7 @@ def _not_connected(error: Exception) -> StoreUnavailable:
 
 
 _UNREADABLE = (
-    ArithmeticError, AssertionError, AttributeError, LookupError, NotImplementedError, TypeError, ValueError,
+    ArithmeticError, AssertionError, AttributeError, LookupError, RuntimeError, TypeError, ValueError,
     struct.error,
 )  # fmt: skip
 _NO_ANSWER = "what comes from PostgreSQL makes no sense: something on the way changes it, or its tables are not ours"
