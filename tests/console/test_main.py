@@ -106,6 +106,7 @@ def test_a_workspace_must_be_named(
     name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.delenv("OUT_DIR", raising=False)
+    monkeypatch.setattr("threading.enumerate", list)  # those that other tests left behind are not the daemon's
     assert __main__.main([name]) == 64
     assert "no workspace: give --out-dir DIR or set OUT_DIR" in capsys.readouterr().err
 
