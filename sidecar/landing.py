@@ -150,8 +150,8 @@ class Landing:
                 raise
             try:
                 await self._looker.off_loop(placed.keep)
-            except OSError:  # the write counts all the same; a later start sweeps what is left
-                log.warning("what stood at %s before could not be removed", draft.path.physical, exc_info=True)
+            except OSError as fault:  # the write counts all the same; a later start sweeps what is left
+                log.warning("what stood at %s before could not be removed: %s", draft.path.physical, fault)
         return result
 
     async def _promise(self, draft: Draft) -> None:
