@@ -32,7 +32,6 @@ log = logging.getLogger(__name__)
 BUSY_TRIES = 50
 BUSY_REST = 0.02
 NAMES_TRIED = 1000
-ROUNDS = 4  # of putting a file into a folder that somebody removes
 CHUNK = 1024 * 1024
 
 
@@ -145,10 +144,10 @@ class Attaching:
         with self._open(one) as body:
             sha256 = _hash_of(body)
             try:
-                return self._put(path.physical, body, sha256), sha256, True
+                key = self._outdir.put_back(path.physical, _chunks(body), sha256=sha256, over=None)
             except FileExistsError:
-                key = self._standing(path, sha256)
-                return path.rel.count("/") if key is None else (key, sha256, False)
+                standing = self._standing(path, sha256)
+                return path.rel.count("/") if standing is None else (standing, sha256, False)
             except UnsafePath:
                 taken = self._in_the_way(path)
                 if taken is None:
@@ -158,16 +157,7 @@ class Attaching:
                 raise NotPermitted(one.name, "this file changed while it was read") from fault
             except OSError as fault:
                 raise StoreUnavailable(one.name, os.strerror(fault.errno or 0), fault="disk_full") from fault
-
-    def _put(self, physical: str, body: BinaryIO, sha256: str) -> StatKey:
-        for left in reversed(range(ROUNDS)):
-            body.seek(0)
-            try:
-                return self._outdir.put_back(physical, _chunks(body), sha256=sha256, over=None)
-            except FileNotFoundError:  # its folder was removed while it was on its way into it
-                if not left:
-                    raise
-        raise AssertionError("the last round answers or raises")
+            return key, sha256, True
 
     def _in_the_way(self, path: FilePath) -> int | None:
         """Which part of the name is taken: by a file where a folder is needed, or at its end by what is no file."""

@@ -65,7 +65,7 @@ class Hosting:
         self._stirred = asyncio.Event()
         self._rest = FIRST_REST
         # Uploads that hang must not keep downloads waiting, nor links.
-        self._senders = ThreadPoolExecutor(limits.UPLOADS_AT_ONCE, thread_name_prefix="store-out")
+        self._senders = ThreadPoolExecutor(store.puts_at_once if store else 1, thread_name_prefix="store-out")
         self._askers = ThreadPoolExecutor(limits.REHOSTS_AT_ONCE, thread_name_prefix="store-in")
         workspace.listeners.append(self._hear)
 
@@ -225,7 +225,7 @@ class Hosting:
         """Begin as many uploads as there is room for; answers whether any is under way."""
         now = asyncio.get_running_loop().time()
         for wanted in self._workspace.hosting:
-            if len(self._under_way) >= limits.UPLOADS_AT_ONCE:
+            if len(self._under_way) >= store.puts_at_once:
                 break
             if wanted not in self._under_way and self._postponed.get(wanted, 0.0) <= now:
                 self._postponed.pop(wanted, None)

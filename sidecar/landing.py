@@ -50,7 +50,6 @@ Remember = Callable[[dict[str, Any]], list[Entry]]
 """What else is to be journalled with a result, so that the same request can be answered again."""
 
 BUSY_REST = 0.02
-ROUNDS = 4  # of putting a file into a folder that somebody removes
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,9 +177,6 @@ class Landing:
     def _place(self, draft: Draft, over: StatKey | None) -> Placed:
         physical = draft.path.physical
         try:
-            for _ in range(ROUNDS - 1):
-                with suppress(FileNotFoundError):  # its folder was removed while the file was on its way into it
-                    return self._outdir.place(physical, [draft.body.content], over=over)
             return self._outdir.place(physical, [draft.body.content], over=over)
         except FileExistsError:
             raise

@@ -138,6 +138,7 @@ class Store(Protocol):
     """
 
     kind: Literal["folder", "s3"]
+    puts_at_once: int  # more of them would take no less time
 
     def uri(self, key: str) -> str:
         """`s3://bucket/prefix/<key>` or `file:///folder/<key>`."""
@@ -304,6 +305,10 @@ class OutDir(Protocol):
 
     def open(self, path: str) -> BinaryIO:
         """Open for reading. Raises NotFound, or UnsafePath for links, FIFOs, devices, sockets and folders."""
+        ...
+
+    def open_as(self, path: str, key: StatKey) -> BinaryIO | None:
+        """The same for one state of a file; None when it is in another by now. Raises as `open` does."""
         ...
 
     def write_whole(self, path: str, chunks: Iterable[bytes], *, sha256: str | None = None) -> StatKey:

@@ -6,7 +6,7 @@ import base64
 import hashlib
 import time
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, BinaryIO, Literal
 
 import orjson
 
@@ -15,7 +15,8 @@ from sidecar.core.artifacts import Artifact, describe
 from sidecar.core.blocks import iso
 from sidecar.core.citations import extract
 from sidecar.core.counting import binary_tokens, count_tokens, text_tokens
-from sidecar.core.errors import NotFound
+from sidecar.core.errors import NotFound, UnsafePath
+from sidecar.core.inventory import StatKey
 from sidecar.core.mime import is_packed, is_text_head, is_textual, mime_by_name, mime_of
 from sidecar.core.paths import FilePath
 from sidecar.core.standing import changes_since, with_changes
@@ -94,6 +95,11 @@ class Reader:
 
     async def file(self, path: FilePath, window: Window) -> Content | Missing:
         """The content of a file, brought back first when it is absent. Raises UnsafePath for links and the like."""
+        key = self._rehoster.latest_key(path)
+        if key is not None and key.size <= SHORT_BYTES:
+            content = await self._looker.off_loop(self._read_as, path, window, key)
+            if content is not None:
+                return content
         if self._looker.registers(path) or await self._looker.look_at(path) is None:
             brought = await self._rehoster.rehost(path)
             if isinstance(brought, Missing):
@@ -219,21 +225,35 @@ class Reader:
             stream.seek(0)
             return hashlib.file_digest(stream, "sha256").hexdigest(), mime
 
+    def _read_as(self, path: FilePath, window: Window, key: StatKey) -> Content | None:
+        """Read the file if this very state of it stands there: one step for what is asked most. Blocking."""
+        try:
+            stream = self._outdir.open_as(path.physical, key)
+        except (NotFound, UnsafePath):
+            return None
+        if stream is None:
+            return None
+        with stream:
+            return self._content(path, window, stream)
+
     def _read(self, path: FilePath, window: Window) -> Content:
         with self._outdir.open(path.physical) as stream:
-            head = stream.read(4 * limits.KIB)
-            mime = self._mime(path, head)
-            size = stream.seek(0, 2)
-            stream.seek(0)
-            if is_packed(mime):
-                if size > limits.INLINE_BASE64_BYTES:
-                    return Content(path, mime, size, "bare", truncated=True)
-                return Content(path, mime, size, "base64", packed=packed(stream))
-            if not is_text_head(head) and size:
-                return Content(path, mime, size, "bare")
-            if window.is_whole:
-                return _cut_bytes(path, mime, size, stream.read(window.max_bytes + 4), window.max_bytes)
-            return _cut_lines(path, mime, size, stream, window)
+            return self._content(path, window, stream)
+
+    def _content(self, path: FilePath, window: Window, stream: BinaryIO) -> Content:
+        head = stream.read(4 * limits.KIB)
+        mime = self._mime(path, head)
+        size = stream.seek(0, 2)
+        stream.seek(0)
+        if is_packed(mime):
+            if size > limits.INLINE_BASE64_BYTES:
+                return Content(path, mime, size, "bare", truncated=True)
+            return Content(path, mime, size, "base64", packed=packed(stream))
+        if not is_text_head(head) and size:
+            return Content(path, mime, size, "bare")
+        if window.is_whole:
+            return _cut_bytes(path, mime, size, stream.read(window.max_bytes + 4), window.max_bytes)
+        return _cut_lines(path, mime, size, stream, window)
 
     def _mime(self, path: FilePath, head: bytes) -> str:
         artifact = self._workspace.artifact(path)

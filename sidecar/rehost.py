@@ -12,7 +12,6 @@ import base64
 import functools
 import hashlib
 import threading
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Literal, NamedTuple
@@ -22,14 +21,12 @@ import orjson
 from sidecar.core import limits
 from sidecar.core.artifacts import Artifact, Version
 from sidecar.core.errors import Fault, NotFound, StoreUnavailable, UnsafePath
-from sidecar.core.inventory import StatKey
+from sidecar.core.inventory import FileFact, StatKey
 from sidecar.core.paths import FilePath
 from sidecar.hosting import Hosting
 from sidecar.looking import Looker
 from sidecar.ports import Blobs, OutDir
 from sidecar.workspace import Workspace
-
-ROUNDS, ROUND_REST = 4, 0.02  # of bringing a file into a folder that somebody removes; seconds
 
 Reason = Literal["bad_path", "unsafe_path", "unknown", "not_hosted", "gone", "store_unavailable"]
 
@@ -86,15 +83,12 @@ class Rehoster:
     async def _one(self, path: FilePath) -> Rehosted | Missing:
         overdue = threading.Event()
         try:
-            until = time.monotonic() + limits.REHOST_DEADLINE
-            for round_ in range(1, ROUNDS + 1):
-                try:
-                    return await self._try(path, overdue.is_set)
-                except FileNotFoundError:  # its folder was removed while the file was on its way into it
-                    if round_ == ROUNDS or time.monotonic() > until:
-                        raise
-                await asyncio.sleep(ROUND_REST)
-            raise AssertionError("the last round answers or raises")
+            async with asyncio.timeout(limits.REHOST_DEADLINE):
+                at_once = await self._at_once(path)
+            if at_once is not None:
+                return at_once
+            async with self._places, asyncio.timeout(limits.REHOST_DEADLINE):
+                return await self._bring(path, overdue.is_set)
         except UnsafePath:
             return Missing("unsafe_path")
         except _NoOutDirError:
@@ -105,14 +99,6 @@ class Rehoster:
             return Missing("store_unavailable", "disk_full")  # full or read-only: worth asking again
         finally:
             overdue.set()  # a download that nobody waits for any more ends at its next chunk
-
-    async def _try(self, path: FilePath, stop: Callable[[], bool]) -> Rehosted | Missing:
-        async with asyncio.timeout(limits.REHOST_DEADLINE):
-            at_once = await self._at_once(path)
-        if at_once is not None:
-            return at_once
-        async with self._places, asyncio.timeout(limits.REHOST_DEADLINE):
-            return await self._bring(path, stop)
 
     async def _bring(self, path: FilePath, stop: Callable[[], bool]) -> Rehosted | Missing:
         key = await self._looker.look_at(path)
@@ -134,14 +120,25 @@ class Rehoster:
             await self._looker.look_at(path)
         return found or Missing("gone" if version.sha256 is not None else "not_hosted")
 
+    def latest_key(self, path: FilePath) -> StatKey | None:
+        """The key under which a file was last seen, when what it held is its latest version and nothing is newer."""
+        fact = self._seen_latest(path)
+        return fact.key if fact is not None and fact.key == self._workspace.files.get(path.physical) else None
+
+    def _seen_latest(self, path: FilePath) -> FileFact | None:
+        artifact = self._workspace.artifact(path)
+        if artifact is None or artifact.fact is None or not self._looker.registers(path):
+            return None
+        fact = artifact.fact
+        return fact if fact.sha256 is not None and fact.sha256 == artifact.sha256() else None
+
     async def _at_once(self, path: FilePath) -> Rehosted | None:
         """A file that stands as it is known, or where nothing stands the kept bytes that it was seen with before.
 
         None when anything is otherwise, or turns out to be; then it is gone about step by step.
         """
-        artifact = self._workspace.artifact(path)
-        fact = artifact.fact if artifact is not None and self._looker.registers(path) else None
-        if artifact is None or fact is None or fact.sha256 is None or fact.sha256 != artifact.sha256():
+        artifact, fact = self._workspace.artifact(path), self._seen_latest(path)
+        if artifact is None or fact is None or fact.sha256 is None:
             return None
         try:
             key, stood = await self._looker.bring(self._copy_if_absent, path.physical, fact.sha256)

@@ -85,8 +85,7 @@ PATCH_LINES = 200_000
 REHOSTS_AT_ONCE = 8
 REHOST_DEADLINE = 120.0
 
-# Hosting: what is sent at once, and how long the end of a turn waits for it.
-UPLOADS_AT_ONCE = 16
+# Hosting: how long the end of a turn waits for it.
 HOSTING_WAIT = 10.0
 
 # Saving (spec section 10): how long the end of a turn waits for it, what one record and one row's text may hold, and

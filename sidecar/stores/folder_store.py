@@ -49,6 +49,7 @@ class FolderStore:
     """
 
     kind: Literal["folder", "s3"] = "folder"
+    puts_at_once = 4  # a disk syncs one after the other, and each thread more is one more that others wait for
 
     def __init__(self, root: str) -> None:
         self.root = root

@@ -75,6 +75,14 @@ class OutDir:
         """Open for reading. Raises NotFound, or UnsafePath for links, FIFOs, devices, sockets and folders."""
         return os.fdopen(self._beneath.file(path), "rb")
 
+    def open_as(self, path: str, key: StatKey) -> BinaryIO | None:
+        """The same for one state of a file; None when it is in another by now. Raises as `open` does."""
+        stream = self.open(path)
+        if key_of(os.fstat(stream.fileno())) == key:
+            return stream
+        stream.close()
+        return None
+
     def write_whole(self, path: str, chunks: Iterable[bytes], *, sha256: str | None = None) -> StatKey:
         """Write under a temporary name, sync, then rename; missing folders are made. The file gets mode 0644.
 

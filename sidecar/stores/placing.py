@@ -83,7 +83,11 @@ class _Way:
         return way
 
     def there(self, names: Names) -> None:
-        """Give a finished file its name, over that very file or where nothing stands. Raises FileExistsError."""
+        """Give a finished file its name, over that very file or where nothing stands. Raises FileExistsError.
+
+        It may be tried again with another file; what was done before is taken back first.
+        """
+        self.back()
         (folder, unfinished), (other_folder, name) = names
         self._at, self._folder = (os.dup(other_folder), name), os.dup(folder)
         finished = (self._folder, _hidden_name())
@@ -110,14 +114,15 @@ class _Way:
     def _back(self) -> bool:
         if self._ours is None:
             return self._return_former()
-        away = (self._folder, self._former or _hidden_name())
-        try:
+        away, exchanged = (self._folder, self._former), False
+        with suppress(FileNotFoundError):  # one of the two was deleted meanwhile
             exchanged = bool(self._former) and _exchange(away, self._at)
-            if not exchanged:
-                away = (self._folder, _hidden_name())
+        if not exchanged:
+            away = (self._folder, _hidden_name())
+            try:
                 _move(self._at, away)
-        except FileNotFoundError:
-            return self._return_former()  # it was deleted meanwhile
+            except FileNotFoundError:
+                return self._return_former()
         ours = is_that_file(away, self._ours)
         if exchanged:
             if not ours:
@@ -144,7 +149,7 @@ class _Way:
         for fd in (self._at[0], self._folder):
             if fd >= 0:
                 os.close(fd)
-        self._at, self._folder = (-1, b""), -1
+        self._at, self._folder, self._former, self._ours = (-1, b""), -1, b"", None
 
     def _set_aside(self, finished: Name, ours: StatKey) -> bool:
         """Let what stands at the name wait aside; answers whether the finished file has the name by that."""
@@ -160,7 +165,7 @@ class _Way:
         return False
 
     def _return_former(self) -> bool:
-        """Let the file that waits have its name again; False when another has it by now."""
+        """Let the file that waits have its name again; False when another has it by now, or nobody ever will."""
         returned = not self._former or _returned((self._folder, self._former), self._at)
         if returned:
             self._former = b""
@@ -194,9 +199,9 @@ def _remove(name: Name) -> None:
 
 
 def _returned(source: Name, target: Name) -> bool:
-    """Move a file back to its name, unless another has that name by now."""
+    """Move a file back to its name, unless another has that name by now, or somebody removed it meanwhile."""
     try:
         take_a_free_name((source, target))
-    except FileExistsError:
+    except (FileExistsError, FileNotFoundError):
         return False
     return True

@@ -31,6 +31,7 @@ class S3Store:
     """
 
     kind: Literal["folder", "s3"] = "s3"
+    puts_at_once = 16
 
     def __init__(
         self,

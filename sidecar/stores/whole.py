@@ -27,7 +27,7 @@ from sidecar.stores.reflink import Reflinks
 from sidecar.stores.scan import UNFINISHED, Bounds, descend, is_unfinished
 
 STALE_SECONDS = 3600.0
-
+ROUNDS, ROUND_REST = 4, 0.02  # of putting a file into a folder that somebody removes; seconds
 
 Names = tuple[tuple[int, bytes], tuple[int, bytes]]
 
@@ -84,30 +84,53 @@ def write_whole(
     reflinks: Reflinks,
     take: Callable[[Names], None] = take_the_name,
     lasting: bool = True,
+    rounds: int = ROUNDS,
 ) -> StatKey:
     """See `ports.OutDir.write_whole`. `chunks` may be an open file, whose bytes are then shared where the disk can.
 
     `take` gives the finished file its name. Its bytes are on the disk by then, and in the end its name is too, unless
-    it need not be `lasting`: then a power cut leaves the whole file or none. Raises UnsafePath, ValueError for another
-    hash, what `take` raises, and OSError when the disk will not (full, read-only).
+    it need not be `lasting`: then a power cut leaves the whole file or none. When a program removes the folder while
+    the file is on its way into it, all begins anew with the bytes that came, at most so many `rounds`. Raises
+    UnsafePath, ValueError for another hash, what `take` raises, and OSError when the disk will not (full, read-only).
     """
+
+    def begin_anew(chunks: Iterable[bytes], gone: FileNotFoundError) -> StatKey:
+        if rounds <= 1:
+            raise gone
+        time.sleep(ROUND_REST)
+        return write_whole(
+            beneath, text, chunks, sha256=sha256, reflinks=reflinks, take=take, lasting=lasting, rounds=rounds - 1
+        )
+
     at, missing, name = beneath.nearest(text)
     with held(at):
         _require_free(at, missing, name, text)
         unfinished = f"{UNFINISHED}{secrets.token_hex(16)}".encode()
-        fd = os.open(unfinished, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600, dir_fd=at)
         try:
-            with held(fd):
+            fd = os.open(unfinished, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600, dir_fd=at)
+        except FileNotFoundError as gone:
+            return begin_anew(chunks, gone)
+        with held(fd):
+            try:
                 digest = _pour(chunks, fd, reflinks)
                 if sha256 is not None and digest != sha256:
                     raise ValueError(f"{text}: the bytes have the sha256 {digest}, not {sha256}")
                 os.fchmod(fd, 0o644)
                 os.fsync(fd)
+            except BaseException:
+                _remove(at, unfinished)
+                raise
+            try:
                 with held(make_folders(os.dup(at), missing, text)) as folder:
                     return _name(fd, ((at, unfinished), (folder, name)), text, take, lasting=lasting)
-        except BaseException:
-            _remove(at, unfinished)
-            raise
+            except FileNotFoundError as gone:
+                _remove(at, unfinished)
+                os.lseek(fd, 0, os.SEEK_SET)
+                with io.FileIO(fd, closefd=False) as came:
+                    return begin_anew(came, gone)
+            except BaseException:
+                _remove(at, unfinished)
+                raise
 
 
 def sweep(fd: int, bounds: Bounds) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import shutil
-from contextlib import suppress
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -146,10 +146,33 @@ def test_a_folder_that_went_meanwhile_costs_no_descriptor(root: Path, *, counts:
     if counts:
         placed.keep()
     else:
-        with suppress(FileNotFoundError):
-            placed.take_back()
+        assert not placed.take_back()
     assert open_files() == before
     assert files(root) == {}
+
+
+@pytest.mark.usefixtures("disk")
+def test_a_former_file_that_somebody_removed_while_it_waited_is_no_failure(root: Path) -> None:
+    before = open_files()
+    placed = put(root, over=standing(root))
+    for waits in (root / "a").glob(".part-*"):
+        waits.unlink()
+    assert not placed.take_back()
+    assert (files(root), open_files()) == ({}, before)
+
+
+@pytest.mark.usefixtures("disk")
+def test_a_folder_that_goes_while_a_file_is_placed_is_made_again(root: Path) -> None:
+    before, over = open_files(), standing(root)
+
+    def chunks() -> Iterator[bytes]:
+        yield b"the new bytes"
+        shutil.rmtree(root / "a")
+
+    placed = place(Beneath(str(root)), NAME, chunks(), over=over, reflinks=Reflinks())
+    assert files(root) == {NAME: b"the new bytes"}
+    assert placed.take_back()
+    assert (files(root), open_files()) == ({}, before)
 
 
 @pytest.mark.usefixtures("disk")

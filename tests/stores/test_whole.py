@@ -6,6 +6,7 @@ import errno
 import hashlib
 import io
 import os
+import shutil
 import stat
 import threading
 import time
@@ -374,3 +375,41 @@ def test_bytes_are_on_the_disk_before_their_name_and_the_name_where_it_is_to_las
         Beneath(str(root)), "a/new", [b"x"], take=lambda names: (done.append("name"), take(names))[1], **options
     )
     assert done == ["file", "name", *["folder"] * folders]
+
+
+def test_a_folder_that_is_removed_meanwhile_is_made_again_and_what_came_is_asked_for_once(root: Path) -> None:
+    def chunks() -> Iterator[bytes]:
+        yield b"one "
+        yield b"two"
+        shutil.rmtree(root / "a")
+
+    key = write_whole(Beneath(str(root)), "a/b/new", chunks(), sha256=None, reflinks=Reflinks())
+    assert everything(root) == {"a": "folder", "a/b": "folder", "a/b/new": b"one two"}
+    assert key == key_of((root / "a/b/new").stat())
+
+
+def test_who_removes_a_folder_again_and_again_is_not_waited_for(root: Path) -> None:
+    before, tries = len(os.listdir("/proc/self/fd")), count(1)
+
+    def take(names: whole.Names) -> None:
+        next(tries)
+        shutil.rmtree(root / "a")
+        whole.take_a_free_name(names)
+
+    with pytest.raises(FileNotFoundError):
+        write_whole(Beneath(str(root)), "a/b/new", [b"x"], sha256=None, reflinks=Reflinks(), take=take)
+    assert next(tries) == whole.ROUNDS + 1
+    assert (everything(root), len(os.listdir("/proc/self/fd"))) == ({}, before)
+
+
+def test_chunks_that_cannot_be_found_are_no_folder_that_went(root: Path) -> None:
+    before, asked = everything(root), count(1)
+
+    def chunks() -> Iterator[bytes]:
+        next(asked)
+        yield b"one"
+        raise FileNotFoundError("where the bytes come from")
+
+    with pytest.raises(FileNotFoundError, match="where the bytes"):
+        write_whole(Beneath(str(root)), "a/new", chunks(), sha256=None, reflinks=Reflinks())
+    assert (next(asked), everything(root)) == (2, before)
