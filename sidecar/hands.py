@@ -128,6 +128,7 @@ class Hands:
         self._eyes = Threads(1, "look")  # no read, however long, holds up a look
         self._searchers = Threads(2, "search")
         self._readers = Threads(2, "read")
+        self._scribes = Threads(2, "write")
         self._bringers = Threads(limits.REHOSTS_AT_ONCE, "bring")
 
     async def off_loop(self, work: Callable[..., T], *args: Any) -> T:
@@ -137,6 +138,10 @@ class Hands:
     async def read_long(self, work: Callable[..., T], *args: Any) -> T:
         """Read what is long, so that what is short need not wait for it."""
         return await self._readers.run(work, *args)
+
+    async def write_long(self, work: Callable[..., T], *args: Any) -> T:
+        """Say or write what may be all that is known, so that what is short need not wait for it."""
+        return await self._scribes.run(work, *args)
 
     async def search(self, work: Callable[[], T]) -> T:
         """Run a search in a hand of its own, so that a slow one holds up neither looks nor reads."""
@@ -152,5 +157,5 @@ class Hands:
 
     def let_go(self) -> None:
         """Begin nothing any more, and wait for nobody."""
-        for threads in (self._hands, self._readers, self._eyes, self._searchers, self._bringers):
+        for threads in (self._hands, self._readers, self._scribes, self._eyes, self._searchers, self._bringers):
             threads.let_go()

@@ -10,12 +10,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import orjson
 
-from sidecar.context.view import ContextView, row_pieces
+from sidecar.context.view import ContextView
 from sidecar.core import limits
 from sidecar.core.blocks import (
     FLAGS,
@@ -43,6 +43,8 @@ from sidecar.core.paths import is_turn_id
 from sidecar.core.sources import complete
 from sidecar.core.standing import changes_since, with_changes
 from sidecar.looking import Looker
+from sidecar.pacing import unhurried
+from sidecar.pieces import listed
 from sidecar.ports import OutDir
 from sidecar.workspace import Workspace
 
@@ -113,7 +115,7 @@ class Views:
         async with self._writing:
             revision = self._workspace.revision
             if revision != self._written.get(name) or not await self._looker.off_loop(self._stands, name):
-                await self._looker.off_loop(self._outdir.write_whole, name, self._made[name]())
+                await self._looker.write_long(self._outdir.write_whole, name, unhurried(self._made[name]()))
                 self._written[name] = revision
 
     def _stands(self, name: str) -> bool:
@@ -148,7 +150,7 @@ class Views:
             yield (b"," if first else b"") + page
         last = workspace.timeline.heads[count - 1][2] if count else None
         yield b'],"sources_pool":'
-        yield from row_pieces(rows, self._shown_row)
+        yield from listed(rows, self._shown_row)
         tail = {
             "turn_ids": list(workspace.turn_ids),
             "last_activity_at": iso(last) if last is not None else None,
@@ -173,9 +175,19 @@ class Views:
 
     def _shown_row(self, row: dict[str, Any]) -> dict[str, Any]:
         """A row as whoever opens the file may see it: of an internal artifact its number and its path alone."""
-        if all(map(self._is_external, files_of_row(row))):
+        if all(map(self._is_external, self._files_of(row))):
             return without_hosting(row)
         return {key: row[key] for key in _ROW_OF_INTERNAL if key in row}
+
+    def _files_of(self, row: dict[str, Any]) -> Iterable[str]:
+        """The artifacts that a row is. Most rows of files name the same one by each of their paths, in full."""
+        logical = row.get("artifact_path")
+        artifact = self._workspace.artifacts.get(logical) if isinstance(logical, str) else None
+        if artifact is not None:
+            physical = artifact.path.physical
+            if row.get("physical_path") == physical and row.get("local_path") in (None, "", physical):
+                return (artifact.path.logical or "",)
+        return files_of_row(row)
 
     def _is_external(self, logical: str) -> bool:
         artifact = self._workspace.artifacts.get(logical)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import weakref
 from collections.abc import Iterator
+from math import inf
 
 import pytest
 
@@ -13,8 +14,9 @@ from sidecar.collecting import Collecting
 
 @pytest.fixture
 def collecting(monkeypatch: pytest.MonkeyPatch) -> Iterator[Collecting]:
-    """Every look is a long one."""
+    """Every look is a long one, and none is too long."""
     monkeypatch.setattr("sidecar.collecting.LONG_SECONDS", 0.0)
+    monkeypatch.setattr("sidecar.collecting.LONGEST_WHOLE", inf)
     gc.collect()
     one = Collecting()
     one.begin()
@@ -73,6 +75,33 @@ def test_garbage_that_was_set_aside_is_found_after_a_while(
     gc.collect()
     assert found() is None
     assert gc.get_freeze_count() > 0
+
+
+def test_what_would_take_too_long_is_not_looked_through_again(
+    collecting: Collecting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = [[at] for at in range(10_000)]
+    gc.collect()
+    before = gc.get_freeze_count()
+    monkeypatch.setattr("sidecar.collecting.WHOLE_SECONDS", 0.0)
+    monkeypatch.setattr("sidecar.collecting.LONGEST_WHOLE", 0.0)
+    gc.collect()
+    assert gc.get_freeze_count() >= before >= len(known)
+
+
+def test_what_was_freed_is_not_counted_for_ever(collecting: Collecting, monkeypatch: pytest.MonkeyPatch) -> None:
+    passing = [[at] for at in range(100_000)]
+    gc.collect()
+    circle = Circle()
+    gc.collect()
+    found = weakref.ref(circle)
+    del circle, passing
+    monkeypatch.setattr("sidecar.collecting.WHOLE_SECONDS", 0.0)
+    monkeypatch.setattr(collecting, "_pace", 1e-6)
+    monkeypatch.setattr("sidecar.collecting.LONGEST_WHOLE", (gc.get_freeze_count() + 50_000) * 1e-6)
+    gc.collect()
+    gc.collect()
+    assert found() is None
 
 
 def test_what_is_quickly_looked_through_is_left_to_python(

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Generator
+import time
+from collections.abc import Generator, Iterator
 
 import pytest
 
-from sidecar.pacing import SECONDS_AT_ONCE, Pace, at_once, paced, to_its_end
+from sidecar.pacing import LONG_PIECE, SECONDS_AT_ONCE, Pace, at_once, paced, to_its_end, unhurried
 
 
 async def turns_of_others(*, working: float) -> int:
@@ -75,3 +76,19 @@ async def test_work_to_its_end_is_done_although_nobody_waits_any_more() -> None:
     with pytest.raises(asyncio.CancelledError):
         await waiting
     assert done.is_set()
+
+
+def test_pieces_come_as_they_are_and_long_ones_are_rested_after(monkeypatch: pytest.MonkeyPatch) -> None:
+    rests: list[float] = []
+    monkeypatch.setattr("sidecar.pacing.time.sleep", rests.append)
+
+    def pieces() -> Iterator[bytes]:
+        yield b"short"
+        until = time.thread_time() + 2 * LONG_PIECE
+        while time.thread_time() < until:
+            pass
+        yield b"long"
+
+    assert list(unhurried(pieces())) == [b"short", b"long"]
+    assert len(rests) == 1
+    assert rests[0] >= 2 * LONG_PIECE

@@ -8,7 +8,7 @@ import io
 import orjson
 import pytest
 
-from sidecar.pieces import PACKED_AT_ONCE, SPELLED_AT_ONCE, packed, spelled
+from sidecar.pieces import LISTED_AT_ONCE, PACKED_AT_ONCE, SPELLED_AT_ONCE, listed, packed, spelled
 
 
 @pytest.mark.parametrize("size", [0, 1, 2, 3, PACKED_AT_ONCE - 1, PACKED_AT_ONCE, 2 * PACKED_AT_ONCE + 2])
@@ -34,3 +34,11 @@ def test_a_text_is_spelled_as_if_at_once(text: str) -> None:
 def test_no_piece_of_a_text_is_long() -> None:
     made = spelled("\0" * 10 * SPELLED_AT_ONCE)
     assert max(map(len, made.pieces)) == 6 * SPELLED_AT_ONCE
+
+
+@pytest.mark.parametrize("count", [0, 1, LISTED_AT_ONCE, 2 * LISTED_AT_ONCE + 1])
+def test_items_are_written_some_at_a_time_and_are_all_there(count: int) -> None:
+    rows = [{"sid": at, "title": "é"} for at in range(count)]
+    pieces = list(listed(rows, lambda row: {**row, "seen": True}))
+    assert orjson.loads(b"".join(pieces)) == [{**row, "seen": True} for row in rows]
+    assert len(pieces) == 2 + -(-count // LISTED_AT_ONCE)

@@ -9,7 +9,6 @@ from typing import Any
 import orjson
 import pytest
 
-from sidecar.context.view import PAGE, row_pieces
 from sidecar.core.errors import TooLarge
 from sidecar.views import rest_after
 from tests.daemon_process import eventually
@@ -237,11 +236,3 @@ async def test_an_append_that_nests_too_deep_is_too_large(tmp_path: Path) -> Non
         block = {"type": "context.artifact", "turn_id": "t", "artifact_id": "x", "artifact_kind": "inline"}
         with pytest.raises(TooLarge):
             await inside.ask("timeline/append", {"blocks": [{**block, "value": orjson.loads("[" * 240 + "]" * 240)}]})
-
-
-@pytest.mark.parametrize("count", [0, 1, PAGE, 2 * PAGE + 1])
-def test_rows_are_written_some_at_a_time_and_are_all_there(count: int) -> None:
-    rows = [{"sid": at, "title": "é"} for at in range(count)]
-    pieces = list(row_pieces(rows, lambda row: {**row, "seen": True}))
-    assert orjson.loads(b"".join(pieces)) == [{**row, "seen": True} for row in rows]
-    assert len(pieces) == 2 + -(-count // PAGE)

@@ -11,9 +11,10 @@ import orjson
 
 from sidecar.core.artifacts import Artifact, describe
 from sidecar.core.blocks import FLAGS, SHOWN, TS, iso
-from sidecar.core.context_file import ToolIndex, TurnTold, prior_turn, whole
+from sidecar.core.context_file import ToolIndex, TurnTold, prior_turn, rest
 from sidecar.core.operational import Operational
 from sidecar.core.paths import MessagePath
+from sidecar.pieces import listed
 from sidecar.workspace import Workspace
 
 PAGE = 1000
@@ -50,7 +51,7 @@ class ContextView:
 
     def _pool_written(self, rows: Sequence[dict[str, Any]]) -> Iterator[bytes]:
         yield b'{"sources_pool":'
-        yield from row_pieces(rows, self._shown_row)
+        yield from listed(rows, self._shown_row)
         yield b"}"
 
     def pieces(self) -> Iterator[bytes]:
@@ -80,8 +81,9 @@ class ContextView:
                 last = told
                 break
             yield (b"," if at else b"") + orjson.dumps(turn.turn_id) + b":" + orjson.dumps(prior_turn(told))
-        cut = [self._shown_row(row) for row in rows]
-        yield b"}," + orjson.dumps(whole(last, rows=cut, max_sid=max_sid, tools=index.calls, now=time.time()))[1:]
+        yield b'},"sources_pool":'
+        yield from listed(rows, self._shown_row)
+        yield b"," + orjson.dumps(rest(last, max_sid=max_sid, tools=index.calls, now=time.time()))[1:]
 
     def _turn(self, turn_id: str) -> _Turn:
         prompt = self._newest(MessagePath(turn_id, "user.prompt").logical)
@@ -115,14 +117,6 @@ class ContextView:
             for number, body in zip(page, self._workspace.bodies(page), strict=True):
                 read[number] = orjson.loads(self._shown(number, body))
         return read
-
-
-def row_pieces(rows: Sequence[dict[str, Any]], shown: ShownRow) -> Iterator[bytes]:
-    """The rows as a JSON list, some at a time."""
-    yield b"["
-    for at in range(0, len(rows), PAGE):
-        yield (b"," if at else b"") + orjson.dumps([shown(row) for row in rows[at : at + PAGE]])[1:-1]
-    yield b"]"
 
 
 def _file(artifact: Artifact) -> dict[str, Any]:

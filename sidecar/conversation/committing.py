@@ -233,7 +233,7 @@ class Committing:
         executions = await self._executed(left, standing)
         await self._account(left)
         timeline = self._workspace.timeline
-        payload = await self._looker.off_loop(
+        payload = await self._looker.write_long(
             lambda: turn_log(
                 left.turn,
                 left.told,
@@ -263,7 +263,7 @@ class Committing:
             (TIMELINE, snapshot.timeline, timeline_text),
             (POOL, snapshot.pool, pool_text),
         ):
-            body, text = await serialised(payload), await self._looker.off_loop(tell, payload)
+            body, text = await serialised(payload), await self._looker.write_long(tell, payload)
             wishes.append(_Wish(kind, turn.turn_id, ts, text, body, await _hash(body)))
         return wishes
 

@@ -25,6 +25,7 @@ from sidecar.core.streams import artifact_items, timeline_text_items
 from sidecar.core.turn_log import Told, tokens_of
 from sidecar.looking import Looker
 from sidecar.pacing import Pace
+from sidecar.pieces import listed
 from sidecar.workspace import Workspace
 
 T = TypeVar("T")
@@ -171,7 +172,7 @@ class Gathering:
                 counted.said.setdefault(kind, block["text"])  # the first one of a turn counts
 
     async def _off_loop(self, work: Callable[..., T], *args: Any) -> T:
-        return await self._looker.off_loop(work, *args)
+        return await self._looker.write_long(work, *args)
 
 
 @dataclass(slots=True)
@@ -188,7 +189,11 @@ def as_told(moment: float) -> float:
 
 async def serialised(payload: Mapping[str, Any]) -> bytes:
     """The JSON of a payload, made off the loop."""
-    return await asyncio.to_thread(orjson.dumps, payload)
+    return await asyncio.to_thread(lambda: orjson.dumps({name: _in_pieces(value) for name, value in payload.items()}))
+
+
+def _in_pieces(value: Any) -> Any:
+    return orjson.Fragment(b"".join(listed(value))) if isinstance(value, list) else value
 
 
 _SAID = {"user.prompt": CHAT_USER, "assistant.completion": CHAT_ASSISTANT}

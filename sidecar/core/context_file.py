@@ -70,14 +70,11 @@ def current_turn(turn: TurnTold) -> Json:
     }
 
 
-def whole(
-    current: TurnTold | None, *, rows: Sequence[Json], max_sid: int, tools: Mapping[str, Json], now: float
-) -> Json:
-    """Everything of context.json but the turns before. `tools` is the tool index, `now` seconds since the epoch."""
+def rest(current: TurnTold | None, *, max_sid: int, tools: Mapping[str, Json], now: float) -> Json:
+    """All of context.json but former turns and the pool. `tools` is the tool index, `now` seconds since the epoch."""
     return {
         CURRENT: current_turn(current) if current is not None else None,
         "max_sid": max_sid,
-        "sources_pool": list(rows),
         "last_persisted_at_ts": now,
         "tool_call_index": dict(tools),
         "budget_state": _budget(current.blocks) if current is not None else None,

@@ -5,7 +5,7 @@ The pool is whole in a record of its own. Beside the timeline, and in the texts 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -101,7 +101,7 @@ def timeline_text(payload: Mapping[str, Any]) -> str:
 def pool_text(payload: Mapping[str, Any]) -> str:
     """The same of a pool."""
     said: Payload = {"last_activity_at": payload["last_activity_at"], "max_sid": payload["max_sid"]}
-    return _bounded(said, [compact_row(row) for row in payload["sources_pool"]], payload["turn_ids"])
+    return _bounded(said, payload["sources_pool"], payload["turn_ids"], compact_row)
 
 
 def stream_text(items: Sequence[Mapping[str, Any]]) -> str:
@@ -136,21 +136,26 @@ def compact_row(row: Row) -> Payload:
     return {name: value for name, value in compact.items() if value not in (None, "", [], {})}
 
 
-def _bounded(said: Payload, rows: Sequence[Payload], turn_ids: Sequence[str]) -> str:
-    """What is said with as many of the latest turns, then rows, as there is room for; that some are missing is said."""
+def _bounded(
+    said: Payload, rows: Sequence[Row], turn_ids: Sequence[str], told: Callable[[Row], Row] = lambda row: row
+) -> str:
+    """What is said with as many of the latest turns, then rows, as there is room for; that some are missing is said.
+
+    A row is `told` in its words only where it is looked at: there may be many more.
+    """
     said = {**said, "sources_pool_count": len(rows)}
     room = ROW_TEXT_BYTES - len(orjson.dumps({**said, "sources_pool": [], "turn_ids": [], "truncated": True}))
     turns, room = _latest(turn_ids, room)
-    latest, _ = _latest(rows, room)
+    latest, _ = _latest(rows, room, told)
     is_whole = len(turns) == len(turn_ids) and len(latest) == len(rows)
     more: Payload = {"sources_pool": latest, "turn_ids": turns} | ({} if is_whole else {"truncated": True})
     return orjson.dumps(said | more).decode()
 
 
-def _latest(items: Sequence[Any], room: int) -> tuple[list[Any], int]:
+def _latest(items: Sequence[Any], room: int, told: Callable[[Any], Any] = lambda item: item) -> tuple[list[Any], int]:
     """The last items that fit into the room, and what they leave of it."""
     taken: list[Any] = []
-    for item in reversed(items):
+    for item in map(told, reversed(items)):
         size = len(orjson.dumps(item)) + 1
         if size > room:
             break

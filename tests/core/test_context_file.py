@@ -9,7 +9,7 @@ import pytest
 
 from sidecar.core.blocks import Defaults, tell
 from sidecar.core.context_blocks import completed, event_block, slot_block
-from sidecar.core.context_file import ToolIndex, TurnTold, as_timeline, current_turn, prior_turn, whole
+from sidecar.core.context_file import ToolIndex, TurnTold, as_timeline, current_turn, prior_turn, rest
 
 TS = "2026-01-01T00:00:00Z"
 
@@ -64,16 +64,11 @@ def test_a_turn_before_has_deliverables_and_what_was_said() -> None:
     assert written["assistant"]["files"] == [{"filename": "a.md", "path": "turn_1/files/a.md"}]
 
 
-@pytest.mark.rule("context.pool-is-fully-duplicated")
-def test_the_pool_and_the_tool_index_stand_beside_the_turns() -> None:
+def test_the_tool_index_stands_beside_the_turns() -> None:
     tools = ToolIndex({"tc_1": "llm.gen", "tc_2": "other"})
     tools.take(turn("turn_2").blocks)
-    written = whole(turn("turn_2"), rows=[{"sid": 1, "own": 2}], max_sid=7, tools=tools.calls, now=1.5)
-    assert (written["sources_pool"], written["max_sid"], written["last_persisted_at_ts"]) == (
-        [{"sid": 1, "own": 2}],
-        7,
-        1.5,
-    )
+    written = rest(turn("turn_2"), max_sid=7, tools=tools.calls, now=1.5)
+    assert (written["max_sid"], written["last_persisted_at_ts"]) == (7, 1.5)
     assert written["tool_call_index"] == {
         "tc_1": {"tool_id": "llm.gen", "artifact_ids": ["g"], "turn_id": "turn_2"},
         "tc_2": {"tool_id": "other", "artifact_ids": []},
@@ -82,12 +77,12 @@ def test_the_pool_and_the_tool_index_stand_beside_the_turns() -> None:
 
 
 def test_a_session_without_a_turn_has_none() -> None:
-    assert whole(None, rows=[], max_sid=0, tools={}, now=0)["current_turn"] is None
+    assert rest(None, max_sid=0, tools={}, now=0)["current_turn"] is None
 
 
 def session() -> dict[str, Any]:
-    document = whole(turn("turn_2"), rows=[{"sid": 1, "title": "t"}], max_sid=1, tools={}, now=0)
-    return orjson.loads(orjson.dumps({"prior_turns": {"turn_1": prior_turn(turn("turn_1"))}, **document}))
+    former = {"prior_turns": {"turn_1": prior_turn(turn("turn_1"))}, "sources_pool": [{"sid": 1, "title": "t"}]}
+    return orjson.loads(orjson.dumps({**former, **rest(turn("turn_2"), max_sid=1, tools={}, now=0)}))
 
 
 @pytest.mark.rule("context.layout-files-are-written")
