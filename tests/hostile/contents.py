@@ -119,7 +119,9 @@ def crowds(arena: Arena, chance: Random) -> None:
         "content_regex": "x"}),
         ("workspace/changes", {"since": 0}),
     ])  # fmt: skip
-    arena.talker("runtime").ask([("turn/end", {"turn_id": arena.turn}), ("timeline/flush", {})])
+    # 200,000 files at most are numbered, hosted and saved by then: it may take minutes, while others are served.
+    end: list[Asked] = [("turn/end", {"turn_id": arena.turn}), ("timeline/flush", {})]
+    arena.talker("runtime").ask(end, ceiling=600)
     arena.talker("editor").ask([("workspace/symbol", {"query": "a"}), ("workspace/outline", {})])
 
 

@@ -58,11 +58,16 @@ class Talker:
         self.send(frame({"jsonrpc": "2.0", "method": "initialized", "params": {}}))
         return self
 
-    def ask(self, asked: Sequence[Asked]) -> list[Message]:
-        """Ask all of it at once; the answers in the order of the questions. Raises Wrong, or Ended."""
-        return self.ask_raw([(method, encode(params)) for method, params in asked])
+    def ask(self, asked: Sequence[Asked], *, keep: bool = True, ceiling: float = CEILING) -> list[Message]:
+        """Ask all of it at once; the answers in the order of the questions. Raises Wrong, or Ended.
 
-    def ask_raw(self, asked: Sequence[tuple[str, bytes]]) -> list[Message]:
+        Without `keep` results are looked at and let go: those of a flood would fill the memory of who asks.
+        """
+        return self.ask_raw([(method, encode(params)) for method, params in asked], keep=keep, ceiling=ceiling)
+
+    def ask_raw(
+        self, asked: Sequence[tuple[str, bytes]], *, keep: bool = True, ceiling: float = CEILING
+    ) -> list[Message]:
         """The same with params that are JSON already, or are meant to be taken for it."""
         numbers = range(self._next, self._next + len(asked))
         self._next += len(asked)
@@ -71,7 +76,8 @@ class Talker:
         said = self.exchange(
             b"".join(request(number, *one) for number, one in zip(numbers, asked, strict=True)),
             answers=len(asked),
-            ceiling=CEILING + len(asked) / 100,
+            ceiling=ceiling + len(asked) / 100,
+            keep=keep,
         )
         answers = [message for message in said if "method" not in message]
         by_id = {message["id"]: message for message in answers if message["id"] is not None}
@@ -86,10 +92,12 @@ class Talker:
             must_be_listed(by_id.get(number, UNREAD), question)
         return [by_id.get(number, UNREAD) for number in numbers]
 
-    def exchange(self, data: bytes, *, answers: int, ceiling: float = CEILING, last: bool = False) -> list[Message]:
+    def exchange(
+        self, data: bytes, *, answers: int, ceiling: float = CEILING, last: bool = False, keep: bool = True
+    ) -> list[Message]:
         """Send bytes and read until so many answers have come. Raises Ended when the daemon closes.
 
-        After the `last` bytes our way out is closed.
+        After the `last` bytes our way out is closed. Without `keep` results are let go.
         """
         view, said, count, until = memoryview(data), list[Message](), 0, monotonic() + ceiling
         while count < answers or view:
@@ -115,6 +123,8 @@ class Talker:
                 if not chunk:
                     raise Ended(said)
                 for message in self._take(chunk):
+                    if not keep:
+                        message.pop("result", None)
                     said.append(message)
                     count += "method" not in message
         if count > answers:
