@@ -3,44 +3,41 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Generator, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
 from sidecar.core import limits
 from sidecar.core.artifacts import Artifact, Visibility
-from sidecar.core.blocks import LEVELS, Defaults, is_shallow, iso, tell
-from sidecar.core.citations import extract
+from sidecar.core.blocks import LEVELS, is_shallow, iso
 from sidecar.core.entries import (
-    BlockTold,
     CallBegun,
     CallEnded,
     Entry,
-    FileSeen,
     Noticed,
     Promised,
-    SourceSet,
+    Remembered,
     Stored,
     encode,
 )
 from sidecar.core.errors import NotFound, NotPermitted, Refusal, TooLarge, UnknownTurn
 from sidecar.core.happened import Call
 from sidecar.core.notices import Notice, notice
-from sidecar.core.paths import FilePath, parse, parse_physical, rewrite
-from sidecar.core.registration import settling, told_visibility
-from sidecar.core.told_blocks import call_block, content_block, digest_block, digest_of, result_block
-from sidecar.hosting import Hosting
+from sidecar.core.paths import FilePath, parse, rewrite
+from sidecar.core.registration import told_visibility
+from sidecar.core.told_blocks import call_block, result_block
 from sidecar.looking import Looker
 from sidecar.pacing import at_once, paced
-from sidecar.produced import as_on_disk, changed_internally, sha256_on_disk
+from sidecar.produced import as_on_disk, changed_internally, changed_since_begun, sha256_on_disk
 from sidecar.reading import Held, Reader
+from sidecar.settling import Blocks, Record, Settling, told
 from sidecar.workspace import Workspace
 
 Decided = tuple[Sequence[Entry], dict[str, Any]]
 Ended = tuple[Sequence[Entry], dict[str, Any], Sequence[Stored]]
 """What the end of a call changes, its result, and the entries as the journal stores them, if that is prepared."""
-_Blocks = dict[str, tuple[Mapping[str, Any], Held, list[Entry]]]
-"""By physical path: a digest and a content, and the blocks that tell of them."""
+AHEAD = "settled_ahead"  # the fact that names open calls of whose files some are settled already
 ROUNDS = 5  # of reading what was produced, when it goes on changing meanwhile
 
 
@@ -76,20 +73,19 @@ class Prepared:
 
     mark: tuple[int, int] | None
     ended: Ended
-    blocks: _Blocks
+    blocks: Blocks
 
 
 class Calls:
     """Decides what calls change. What decides answers the entries to stage and the result to give."""
 
-    def __init__(
-        self, workspace: Workspace, looker: Looker, reader: Reader, hosting: Hosting, *, eligible: Sequence[str]
-    ) -> None:
+    def __init__(self, workspace: Workspace, looker: Looker, reader: Reader, settling: Settling) -> None:
         self._workspace = workspace
         self._looker = looker
         self._reader = reader
-        self._hosting = hosting
-        self._eligible = eligible
+        self._settling = settling
+        self._unclaimed: dict[str, dict[str, None]] = {}  # by call: what was settled ahead of its end as nobody's
+        self._abandoning = 0  # ends of turns that have begun to settle what open calls made
 
     def begin(
         self, call_id: str, *, tool_id: str, params: Mapping[str, Any], turn_id: str | None, watched: bool = False
@@ -153,7 +149,7 @@ class Calls:
 
         What is decided meanwhile makes it be decided anew, a few times. Raises what `end` raises.
         """
-        blocks: _Blocks = {}
+        blocks: Blocks = {}
         for _ in range(ROUNDS):
             await self.files_have_arrived(outcome.expect)
             mark = self._mark()
@@ -180,82 +176,129 @@ class Calls:
         """What is durable and what is staged: while neither moves, a decision stays what it was."""
         return self._workspace.revision, self._workspace.next_revision
 
-    def _ending(self, call_id: str, outcome: Outcome, blocks: _Blocks) -> Generator[None, None, Decided]:
+    def _ending(self, call_id: str, outcome: Outcome, blocks: Blocks) -> Generator[None, None, Decided]:
         """Decide the end of a call; a pause is possible at every file. `blocks` are used again where they still fit."""
         call = self._open(call_id)
-        if not is_shallow(outcome.said):
-            raise TooLarge("result", f"JSON may nest {LEVELS} levels deep")
+        _require_shallow(outcome)
         now = time.time()
         named = _named(outcome.expect)
         late = [item for path, item in named.items() if path.physical in outcome.unsettled]
-        mine, ambiguous = self._produced(call, named)
-        settled: list[tuple[Artifact, Visibility]] = [
-            (artifact, _wanted(named.get(artifact.path), artifact)) for artifact in mine
-        ]
-        settled.sort(key=lambda pair: pair[0].path.physical.encode())
+        mine, others = self._produced(call, named)
         yield
-        entries = yield from self._settling(settled, call_id, now, others=ambiguous)
-        sids = {entry.row["artifact_path"]: entry.row["sid"] for entry in entries if isinstance(entry, SourceSet)}
-        records: list[dict[str, Any]] = []
-        for artifact, visibility in settled:
-            content = outcome.held.get(sha256_on_disk(artifact), _NOT_HELD)
-            item = named.get(artifact.path)
-            record = self._record(artifact, visibility, call, sids, content)
-            if item is not None and item.description:
-                record["description"] = item.description
-            records.append(record)
-            digest, known = digest_of(record), blocks.get(artifact.path.physical)
-            if known is None or known[0] != digest or known[1] is not content:
-                known = blocks[artifact.path.physical] = (digest, content, _blocks_of(call, digest, content, now))
-            entries += known[2]
-            yield
+        entries, records = yield from self._settled(call, mine, others, outcome, now, blocks)
         missing = [item.asked for item in outcome.expect if item not in late and not self._is_there(item.path)]
         for said in _results(call_id, outcome.said, missing, now):
             entries.append(told(result_block(call.turn_id, call_id, call.tool_id, said), call.turn_id, now))
         entries += [Promised(item.path.physical, call_id, _wanted(item)) for item in late if item.path is not None]
-        for artifact, visibility in [*settled, *((one, "external") for one in ambiguous)]:
-            if visibility == "external":
-                entries += self._hosting.wanted(artifact.path, sha256_on_disk(artifact) or None)
-                yield
-        entries.append(CallEnded(call_id, now))
+        entries += self._over([call_id], now)
+        before = yield from self._settled_before(call, mine)
+        records += [self._reader.record(as_on_disk(artifact)) for artifact in before]
+        records.sort(key=lambda record: record["physical_path"].encode())
+        claimed = {record["physical_path"] for record in records}
+        ambiguous = dict.fromkeys(artifact.path.physical for artifact in others)
+        ambiguous = {path: None for path in self._unclaimed.get(call_id, {}) | ambiguous if path not in claimed}
         notices = _notices(ambiguous, missing, outcome.unsettled)
-        entries += [Noticed(said) for said in notices if said["code"] == "attribution_ambiguous"]
         result = {"artifacts": records, "missing": missing, "unsettled": list(outcome.unsettled), "notices": notices}
         return entries, result
+
+    def _settled(
+        self,
+        call: Call,
+        mine: Sequence[Artifact],
+        others: Sequence[Artifact],
+        outcome: Outcome,
+        now: float,
+        blocks: Blocks,
+    ) -> Generator[None, None, tuple[list[Entry], list[Record]]]:
+        named = _named(outcome.expect)
+        entries, records = yield from self._settling.of_call(
+            call,
+            [(artifact, _wanted(named.get(artifact.path), artifact)) for artifact in mine],
+            others,
+            now,
+            held=outcome.held,
+            descriptions={path.physical: item.description for path, item in named.items() if item.description},
+            blocks=blocks,
+        )
+        ambiguous = _notices([artifact.path.physical for artifact in others], (), ())
+        return entries + [Noticed(said) for said in ambiguous], records
+
+    def _settled_before(self, call: Call, mine: Sequence[Artifact]) -> Generator[None, None, list[Artifact]]:
+        """What this call made that was settled ahead of its end, as it stands now; a pause is possible at each."""
+        found: list[Artifact] = []
+        if call.tool_call_id not in self._workspace.latest_facts.get(AHEAD, ()):
+            return found
+        settled_now = set(mine)
+        for artifact in list(changed_since_begun(self._workspace, call)):
+            yield
+            if artifact.visibility != "pending" and artifact.fact is not None and artifact not in settled_now:
+                version = as_on_disk(artifact).latest
+                found += [artifact] if version.seen and version.call == call.tool_call_id else []
+        return found
+
+    async def settle_ahead(self, call_id: str, outcome: Outcome) -> None:
+        """Settle most of what a call made before it ends, some at a time, when it made very much.
+
+        A call that did not end after all, or whose daemon died, tells of it when it does. Raises what `end` raises of a
+        result, and what staging raises.
+        """
+        _require_shallow(outcome)
+        workspace, named = self._workspace, _named(outcome.expect)
+        for over in [one for one in self._unclaimed if not workspace.calls.durable[one].open]:
+            del self._unclaimed[over]
+
+        def made() -> list[Artifact]:
+            call = self._find(call_id)
+            mine, others = self._produced(call, named) if call is not None else ([], [])
+            return [*mine, *others]
+
+        def is_anothers(artifact: Artifact) -> bool:
+            return not _is_of(artifact, call_id, named)
+
+        def decide(some: Sequence[Artifact]) -> Sequence[Entry]:
+            call = self._find(call_id)
+            if call is None:
+                return ()
+            last = len(workspace.open_calls) == 1
+            mine = [artifact for artifact in some if not is_anothers(artifact)]
+            others = [artifact for artifact in some if last and is_anothers(artifact)]
+            self._unclaimed.setdefault(call_id, {}).update(dict.fromkeys(one.path.physical for one in others))
+            entries, _ = at_once(self._settled(call, mine, others, outcome, time.time(), {}))
+            ahead = workspace.latest_facts.get(AHEAD, [])
+            return entries if call_id in ahead else [*entries, Remembered({AHEAD: [*ahead, call_id]})]
+
+        await self._settling.ahead(made, decide, is_anothers)
+
+    @asynccontextmanager
+    async def abandoning(self) -> AsyncGenerator[bool]:
+        """Settle most of what open calls made before their turn ends, when it is very much: gives whether it was.
+
+        Then no call can end any more until the block is left: some of what it made is everybody's already.
+        """
+        begun = False
+
+        def begin() -> None:
+            nonlocal begun
+            self._abandoning += not begun
+            begun = True
+
+        try:
+            yield await self._settling.abandon(begin)
+        finally:
+            self._abandoning -= begun
 
     def abandon_all(self, now: float) -> list[Entry]:
         """The turn ends with calls open: what they made is settled and hosted, and they are over."""
         workspace = self._workspace
-        entries: list[Entry] = []
-        pending = list(workspace.pending.values())
-        for call in workspace.open_calls:
-            made: list[tuple[Artifact, Visibility]] = [
-                (one, _wanted(None, one)) for one in pending if one.owner == call.tool_call_id
-            ]
-            entries += self._settle(made, call.tool_call_id, now)
-            entries.append(CallEnded(call.tool_call_id, now))
-        entries += self._settle([(one, _wanted(None, one)) for one in pending if not one.owner], "", now)
-        settled = [entry for entry in entries if isinstance(entry, FileSeen) and entry.visibility == "external"]
-        for entry in settled:
-            entries += self._hosting.wanted(parse_physical(entry.fact.path), entry.fact.sha256)
-        return entries
+        entries = self._settling.abandoned(list(workspace.pending.values()), now)
+        return entries + self._over([call.tool_call_id for call in workspace.open_calls], now)
 
-    def _settle(self, produced: Iterable[tuple[Artifact, Visibility]], call_id: str, now: float) -> list[Entry]:
-        return at_once(self._settling(produced, call_id, now))
-
-    def _settling(
-        self, produced: Iterable[tuple[Artifact, Visibility]], call_id: str, now: float, others: Iterable[Artifact] = ()
-    ) -> Generator[None, None, list[Entry]]:
-        workspace = self._workspace
-        return settling(
-            produced,
-            call=call_id,
-            others=others,
-            artifacts=workspace.artifacts,
-            pool=workspace.pool,
-            eligible=self._eligible,
-            ts=now,
-        )
+    def _over(self, call_ids: Sequence[str], now: float) -> list[Entry]:
+        """The end of these calls, which were settled ahead no more."""
+        ahead = self._workspace.latest_facts.get(AHEAD, ())
+        left = [one for one in ahead if one not in call_ids]
+        ended: list[Entry] = [CallEnded(call_id, now) for call_id in call_ids]
+        return ended + ([Remembered({AHEAD: left})] if len(left) < len(ahead) else [])
 
     def _open(self, call_id: str) -> Call:
         call = self._find(call_id)
@@ -264,16 +307,14 @@ class Calls:
         return call
 
     def _find(self, call_id: str) -> Call | None:
+        if self._abandoning:
+            return None
         return next((call for call in self._workspace.open_calls if call.tool_call_id == call_id), None)
 
     def _produced(self, call: Call, named: Mapping[FilePath, Expected]) -> tuple[list[Artifact], list[Artifact]]:
         """What this call made, and what nobody claims once the last open call ends."""
         pending = list(self._workspace.pending.values())
-        mine = [
-            artifact
-            for artifact in pending
-            if artifact.owner == call.tool_call_id or (not artifact.owner and artifact.path in named)
-        ]
+        mine = [artifact for artifact in pending if _is_of(artifact, call.tool_call_id, named)]
         internal = [
             artifact
             for path, item in named.items()
@@ -290,38 +331,6 @@ class Calls:
     def _is_there(self, path: FilePath | None) -> bool:
         artifact = self._workspace.artifact(path) if path is not None else None
         return artifact is not None and artifact.on_disk
-
-    def _record(
-        self, artifact: Artifact, visibility: Visibility, call: Call, sids: Mapping[str, int], content: Held
-    ) -> dict[str, Any]:
-        """The artifact as it will stand when the end of its call is applied."""
-        record = self._reader.record(as_on_disk(artifact))
-        sid = sids.get(record["artifact_path"], artifact.sid)
-        # The digest that is told beside it makes it an artifact both told and seen.
-        record |= {
-            "visibility": visibility,
-            "origin": "both",
-            "tool_call_id": call.tool_call_id,
-            "tool_id": call.tool_id,
-        }
-        if content.text is not None and not record["sources_used"]:
-            record["sources_used"] = extract(content.text, record["mime"], self._workspace.pool.sids)
-        return record | ({"sid": sid} if sid is not None else {})
-
-
-def told(block: Mapping[str, Any], turn_id: str, now: float) -> BlockTold:
-    """A block of ours, ready to be staged."""
-    return BlockTold(tell(block, Defaults(turn_id, now)))
-
-
-_NOT_HELD = Held()
-
-
-def _blocks_of(call: Call, digest: Mapping[str, Any], content: Held, now: float) -> list[Entry]:
-    """The digest of what a call made, and its content."""
-    said = digest_block(digest, turn_id=call.turn_id, tool_call_id=call.tool_call_id, tool_id=call.tool_id)
-    block = content_block(digest, content=content.text, packed=content.packed, tool_id=call.tool_id)
-    return [told(said, call.turn_id, now), told(block, call.turn_id, now)]
 
 
 def _encoding(entries: Iterable[Entry]) -> Generator[None, None, list[Stored]]:
@@ -343,6 +352,15 @@ def _target(text: str, turn_id: str) -> FilePath | None:
 
 def _named(expect: Iterable[Expected]) -> dict[FilePath, Expected]:
     return {item.path: item for item in expect if item.path is not None}
+
+
+def _is_of(artifact: Artifact, call_id: str, named: Mapping[FilePath, Expected]) -> bool:
+    return artifact.owner == call_id or (not artifact.owner and artifact.path in named)
+
+
+def _require_shallow(outcome: Outcome) -> None:
+    if not is_shallow(outcome.said):
+        raise TooLarge("result", f"JSON may nest {LEVELS} levels deep")
 
 
 def _wanted(item: Expected | None, artifact: Artifact | None = None) -> Visibility:
@@ -369,8 +387,8 @@ def _results(call_id: str, said: Mapping[str, Any], missing: Sequence[str], now:
     return results
 
 
-def _notices(ambiguous: Iterable[Artifact], missing: Sequence[str], unsettled: Sequence[str]) -> list[Notice]:
-    said = [notice("attribution_ambiguous", path=artifact.path.physical) for artifact in ambiguous]
+def _notices(ambiguous: Iterable[str], missing: Sequence[str], unsettled: Sequence[str]) -> list[Notice]:
+    said = [notice("attribution_ambiguous", path=path) for path in ambiguous]
     if missing:
         said.append(notice("missing_artifact", missing=list(missing)))
     if unsettled:

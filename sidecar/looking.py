@@ -21,14 +21,15 @@ from sidecar.core.errors import JournalUnavailable, ShuttingDown, UnsafePath
 from sidecar.core.inventory import ByFolder, FileFact, News, Sorted, StatKey, Survey, admit, news, sort_out, widest
 from sidecar.core.notices import for_oddity, notice
 from sidecar.core.paths import FilePath, is_turn_id
-from sidecar.core.registration import register, settle, source_entries, told_visibility
+from sidecar.core.registration import in_order, register, settle, source_entries, told_visibility
 from sidecar.hands import Hands
+from sidecar.pacing import paced
 from sidecar.ports import Blobs, OutDir
 from sidecar.workspace import Workspace
 
 log = logging.getLogger(__name__)
 
-FILES_PER_READ = 256
+FILES_PER_READ, GONE_AT_ONCE = 256, 1000
 READ_SECONDS = 0.02  # after which what was read is told, so that many large files do not wait for each other
 FIRST_RETRY, LAST_RETRY = 0.02, 0.25
 ODDITIES_TOLD = 1000
@@ -213,7 +214,7 @@ class Looker(Hands):
         for scope in widest(wish.scopes):
             began = time.monotonic()
             # As it is known before the survey: what comes meanwhile is not gone.
-            known = {path: files[path] for path in self._known.below(scope)} if scope else dict(files)
+            known = await paced(self._known.keys_below(scope, files)) if scope else dict(files)
             survey, sorted_out, fresh = await self.see(self._compare, scope, known)
             if scope == "":
                 self.over_limit = survey.over_limit
@@ -221,22 +222,23 @@ class Looker(Hands):
                 self._everything_cost = self._everything_at - began
             staged += self._tell_oddities(survey, sorted_out.ambiguous)
             self._remember_folders(sorted_out.survey)
-            if not wish.rung and (
-                overlooked := {path.rpartition("/")[0] for path in fresh.changed if path not in self.busy}
-            ):
-                self.on_overlooked(overlooked)
+            if not wish.rung:
+                self.on_overlooked({path.rpartition("/")[0] for path in fresh.changed if path not in self.busy})
             staged += await self._take_in(fresh.changed)
             # A file that was open and has another name now is not news, since it never was registered.
             within = f"{scope}/" if scope else ""
             wish.files.update(path for path in self.busy if path.startswith(within) and path not in survey.files)
             gone = [*fresh.gone, *(await self.see(self._absent, fresh.doubtful) if fresh.doubtful else ())]
-            # Of what has come back meanwhile, or is on its way, it is asked once more.
-            back = {path for path in gone if files.get(path) != known[path] or self._workspace.arriving([path])}
-            if back:
-                self._wished().files.update(back)
-            if gone := [path for path in gone if path not in back]:
-                staged.append(self._workspace.stage(*(FileGone(path) for path in gone)))
-                for path in gone:
+            for at in range(0, len(gone), GONE_AT_ONCE):
+                some = gone[at : at + GONE_AT_ONCE]
+                await asyncio.gather(*(staged[-1:] if at else ()))  # others are served between one and the next
+                # Of what has come back meanwhile, or is on its way, it is asked once more.
+                back = {path for path in some if files.get(path) != known[path] or self._workspace.arriving([path])}
+                if back:
+                    self._wished().files.update(back)
+                if lost := [path for path in some if path not in back]:
+                    staged.append(self._workspace.stage(*map(FileGone, lost)))
+                for path in lost:
                     self.busy.pop(path, None)
         staged += await self._take_in(sorted(wish.files))
         if staged:
@@ -331,14 +333,9 @@ class Looker(Hands):
         if not orphans or workspace.open_calls:
             return
         for call in sorted({artifact.owner for artifact in orphans}):
-            made = [(one, told_visibility(one)) for one in orphans if one.owner == call]
+            made = [(one, told_visibility(one), call) for one in in_order(orphans) if one.owner == call]
             entries = settle(
-                made,
-                call=call,
-                artifacts=workspace.artifacts,
-                pool=workspace.pool,
-                eligible=self.eligible,
-                ts=time.time(),
+                made, artifacts=workspace.artifacts, pool=workspace.pool, eligible=self.eligible, ts=time.time()
             )
             await workspace.stage(*entries)
 

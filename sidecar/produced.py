@@ -35,8 +35,7 @@ def changed_internally(workspace: Workspace, call: Call, named: Collection[FileP
 
     One that changed while several calls were open is the call's that names it.
     """
-    begun = workspace.timeline.at(CallPath(call.turn_id, call.tool_call_id, "call").logical)
-    for artifact in _changed_since(workspace, workspace.timeline.seqs[begun[0]] if begun else 0):
+    for artifact in changed_since_begun(workspace, call):
         if artifact.visibility != "internal" or artifact.fact is None:
             continue
         version = as_on_disk(artifact).latest
@@ -45,8 +44,10 @@ def changed_internally(workspace: Workspace, call: Call, named: Collection[FileP
             yield artifact
 
 
-def _changed_since(workspace: Workspace, revision: int) -> Iterator[Artifact]:
-    """The artifacts that changed after a revision; all of them where it lies too far back to tell."""
+def changed_since_begun(workspace: Workspace, call: Call) -> Iterator[Artifact]:
+    """The artifacts that changed since a call began; all of them where that lies too far back to tell."""
+    begun = workspace.timeline.at(CallPath(call.turn_id, call.tool_call_id, "call").logical)
+    revision = workspace.timeline.seqs[begun[0]] if begun else 0
     if not workspace.log.reaches(revision, workspace.revision):
         yield from workspace.artifacts
         return

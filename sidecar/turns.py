@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 
 from sidecar.attaching import Attached
-from sidecar.calls import Calls, told
+from sidecar.calls import Calls
 from sidecar.core import limits
 from sidecar.core.blocks import MIME, PATH, TYPE
 from sidecar.core.citations import extract
@@ -26,6 +26,7 @@ from sidecar.hosting import Hosting
 from sidecar.looking import Looker
 from sidecar.ports import OutDir
 from sidecar.reading import Reader
+from sidecar.settling import told
 from sidecar.workspace import Workspace
 
 Decided = tuple[Sequence[Entry], dict[str, Any]]
@@ -109,6 +110,7 @@ class Turns:
             return (), {"turn_id": turn_id, "attachments": self._attachments_of(turn_id), "notices": []}
         now = beginning.ts
         entries: list[Entry] = [*self._identify(beginning.conversation), *self._abandon(now)]
+        highest = max((entry.row["sid"] for entry in entries if isinstance(entry, SourceSet)), default=0)
         entries.append(TurnBegun(turn_id, now, beginning.params))
         header = {"type": "turn.header", "author": "system", "text": f"[TURN {turn_id}]"}
         entries.append(told(header, turn_id, now))
@@ -116,7 +118,7 @@ class Turns:
             path = MessagePath(turn_id, "user.prompt").logical
             block = {"type": "user.prompt", "author": "user", "path": path, "text": beginning.prompt}
             entries.append(told(block, turn_id, now))
-        registered = self._register(attached, now)
+        registered = self._register(attached, now, above=highest)
         entries += registered
         sids = {entry.row["physical_path"]: entry.row["sid"] for entry in registered if isinstance(entry, SourceSet)}
         answered: list[dict[str, Any]] = []
@@ -230,7 +232,7 @@ class Turns:
                 facts.append(FileFact(physical, key, None, mime_by_name(physical), incomplete=True))
         return tuple(facts)
 
-    def _register(self, attached: Sequence[Attached], now: float) -> list[Entry]:
+    def _register(self, attached: Sequence[Attached], now: float, *, above: int) -> list[Entry]:
         workspace = self._workspace
         return register(
             [one.fact for one in attached],
@@ -239,6 +241,7 @@ class Turns:
             open_calls={},
             eligible=self._eligible,
             ts=now,
+            above=above,
         )
 
     def _attachments_of(self, turn_id: str) -> list[dict[str, Any]]:

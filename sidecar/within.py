@@ -7,13 +7,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from sidecar.calls import told
 from sidecar.core.artifacts import Visibility
 from sidecar.core.blocks import FLAGS, INTERNAL, iso
 from sidecar.core.entries import CallBegun, CallEnded, Entry, Used
 from sidecar.core.errors import NotFound, NotPermitted, Refusal, UnknownTurn
 from sidecar.core.paths import FilePath, Path, PoolPath, parse
 from sidecar.core.told_blocks import Block, call_block
+from sidecar.settling import told
 from sidecar.workspace import Workspace
 
 Verb = Literal["write", "patch", "hide"]

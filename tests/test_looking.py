@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from sidecar.core.blocks import Defaults, tell
-from sidecar.core.entries import BlockTold, CallBegun, CallEnded, FolderAdopted, SourceSet, TurnBegun
+from sidecar.core.entries import BlockTold, CallBegun, CallEnded, Entry, FileGone, FolderAdopted, SourceSet, TurnBegun
 from sidecar.core.errors import JournalUnavailable, ShuttingDown, UnsafePath
 from sidecar.core.happened import Happened
 from sidecar.core.inventory import Survey
@@ -23,6 +23,7 @@ from sidecar.stores.blobs import Blobs
 from sidecar.stores.outdir import OutDir
 from sidecar.workspace import Workspace
 from tests.memory_journal import MemoryJournal
+from tests.server.inside import awake
 
 ELIGIBLE = ("text/*", "image/*", "application/pdf")
 CEILING = 5.0
@@ -469,3 +470,31 @@ async def test_whoever_waits_when_the_looking_ends_is_told(tmp_path: Path) -> No
     answers = await asyncio.wait_for(asyncio.gather(under_way, waiting, return_exceptions=True), CEILING)
     assert [type(answer) for answer in answers] == [ShuttingDown, ShuttingDown]
     go_on.set()
+
+
+async def test_of_many_that_are_gone_one_that_is_back_meanwhile_is_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sidecar.looking.GONE_AT_ONCE", 1)
+    paths = [f"turn_1/files/{name}.txt" for name in "abcd"]
+    async with awake(tmp_path) as inside:
+        await inside.begin()
+        for path in paths:
+            inside.write(path, path)
+        await inside.sync()
+        for path in paths:
+            (inside.out / path).unlink()
+        stage, told = inside.workspace.stage, list[Entry]()
+
+        def slowly(*entries: Entry, **more: Any) -> Any:
+            durable = stage(*entries, **more)
+            if told or not any(isinstance(entry, FileGone) for entry in entries):
+                return durable
+            told.extend(entries)
+            back = inside.ask("artifact/rehost", {"paths": paths[-1:]})
+            return asyncio.gather(durable, asyncio.ensure_future(back))
+
+        monkeypatch.setattr(inside.workspace, "stage", slowly)
+        await inside.sync()
+        resolved = await inside.ask("artifact/resolve", {"paths": paths})
+        assert [one["artifact"]["on_disk"] for one in resolved["results"]] == [False, False, False, True]

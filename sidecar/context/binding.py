@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from sidecar.calls import told
 from sidecar.context.finding import Finder
 from sidecar.context.found import Found
 from sidecar.core import limits
@@ -24,6 +23,7 @@ from sidecar.core.source_lists import capped, merged
 from sidecar.core.sources import Row
 from sidecar.pacing import Pace
 from sidecar.rehost import Missing, Rehoster
+from sidecar.settling import told
 from sidecar.within import require_turn
 from sidecar.workspace import Workspace
 

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sidecar.calls import told
 from sidecar.context.finding import Finder
 from sidecar.context.found import Found
 from sidecar.context.records import Record, Records
@@ -20,6 +19,7 @@ from sidecar.core.older_values import text_of, used_by
 from sidecar.core.paths import FilePath
 from sidecar.core.slotting import Source, Wanted, best_summary, implied_text, slot_value
 from sidecar.pacing import Pace
+from sidecar.settling import told
 from sidecar.within import require_turn
 from sidecar.workspace import Workspace
 

@@ -6,12 +6,14 @@ be read again and which are gone; nothing here touches a disk.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
 from sidecar.core.errors import Refusal
 from sidecar.core.paths import is_turn_id, parse_physical
+
+KEYS_AT_ONCE = 256
 
 
 class StatKey(NamedTuple):
@@ -126,6 +128,16 @@ class ByFolder:
         prefix = f"{scope}/"
         found = (paths for folder, paths in self._folders.items() if folder == scope or folder.startswith(prefix))
         return [path for paths in found for path in paths]
+
+    def keys_below(self, scope: str, files: Mapping[str, StatKey]) -> Generator[None, None, dict[str, StatKey]]:
+        """The same with what each file is known as, by steps: what goes between two of them is left out."""
+        known: dict[str, StatKey] = {}
+        for at, path in enumerate(self.below(scope)):
+            if (key := files.get(path)) is not None:
+                known[path] = key
+            if at % KEYS_AT_ONCE == KEYS_AT_ONCE - 1:
+                yield
+        return known
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,10 +26,12 @@ def register(
     eligible: Sequence[str],
     ts: float,
     promised: Mapping[str, Promise] = MappingProxyType({}),
+    above: int = 0,
 ) -> list[Entry]:
     """The entries for newly complete files, in the order given. `open_calls` maps calls to their turns.
 
-    `promised` says of files, by physical path, whose they are although their call has ended.
+    `promised` says of files, by physical path, whose they are although their call has ended. New numbers are `above`
+    the highest that the same change gave already.
 
     With one call open a new or changed file is that call's and pending; with several it is pending and nobody's until a
     call ends and names it; with none it is external at once, unless it is known to be internal.
@@ -43,20 +45,30 @@ def register(
         entries.append(FileSeen(fact, ts, call, visibility))
         if visibility == "external":
             external.append((path, fact))
-    return entries + source_entries(external, artifacts=artifacts, pool=pool, eligible=eligible)
+    return entries + source_entries(external, artifacts=artifacts, pool=pool, eligible=eligible, above=above)
 
 
 def source_entries(
-    files: Iterable[tuple[FilePath, FileFact]], *, artifacts: Artifacts, pool: SourcesPool, eligible: Sequence[str]
+    files: Iterable[tuple[FilePath, FileFact]],
+    *,
+    artifacts: Artifacts,
+    pool: SourcesPool,
+    eligible: Sequence[str],
+    above: int = 0,
 ) -> list[Entry]:
     """See `numbering`; all at once."""
-    return _at_once(numbering(files, artifacts=artifacts, pool=pool, eligible=eligible))
+    return _at_once(numbering(files, artifacts=artifacts, pool=pool, eligible=eligible, above=above))
 
 
 def numbering(
-    files: Iterable[tuple[FilePath, FileFact]], *, artifacts: Artifacts, pool: SourcesPool, eligible: Sequence[str]
+    files: Iterable[tuple[FilePath, FileFact]],
+    *,
+    artifacts: Artifacts,
+    pool: SourcesPool,
+    eligible: Sequence[str],
+    above: int = 0,
 ) -> Generator[None, None, list[Entry]]:
-    """Rows for the cite-eligible ones: one file, one number, however often it changes.
+    """Rows for the cite-eligible ones: one file, one number, however often it changes. New numbers are over `above`.
 
     A row says where the bytes that stand on disk are hosted, and nothing about those that stood there before.
     """
@@ -82,7 +94,7 @@ def numbering(
         if after != prior:
             entries.append(SourceSet(after))
     # Every one is new, each is another file, and what we say of it is complete: there is nothing to merge.
-    entries.extend(SourceSet({"sid": sid, **row}) for sid, row in enumerate(fresh, pool.highest + 1))
+    entries.extend(SourceSet({"sid": sid, **row}) for sid, row in enumerate(fresh, max(pool.highest, above) + 1))
     return entries
 
 
@@ -99,42 +111,27 @@ def file_row(path: FilePath, fact: FileFact) -> dict[str, Any]:
     }
 
 
+Settled = tuple[Artifact, Visibility, str]
+"""A file, who may see it, and the call that made it; the empty text for none."""
+
+
 def settle(
-    produced: Iterable[tuple[Artifact, Visibility]],
-    *,
-    call: str,
-    artifacts: Artifacts,
-    pool: SourcesPool,
-    eligible: Sequence[str],
-    ts: float,
+    produced: Iterable[Settled], *, artifacts: Artifacts, pool: SourcesPool, eligible: Sequence[str], ts: float
 ) -> list[Entry]:
     """See `settling`; all at once."""
-    return _at_once(
-        settling(produced, call=call, artifacts=artifacts, pool=pool, eligible=eligible, ts=ts),
-    )
+    return _at_once(settling(produced, artifacts=artifacts, pool=pool, eligible=eligible, ts=ts))
 
 
 def settling(
-    produced: Iterable[tuple[Artifact, Visibility]],
-    *,
-    call: str,
-    artifacts: Artifacts,
-    pool: SourcesPool,
-    eligible: Sequence[str],
-    ts: float,
-    others: Iterable[Artifact] = (),
+    produced: Iterable[Settled], *, artifacts: Artifacts, pool: SourcesPool, eligible: Sequence[str], ts: float
 ) -> Generator[None, None, list[Entry]]:
-    """The end of a call: what it produced gets its visibility and, where eligible, its number, in order of path.
+    """What calls produced gets its visibility and, where eligible, its number, in the order given.
 
-    `others` are files that no call claims. They become external with it, and are numbered after what it produced.
+    All that one change settles is settled in one go, so that no number is given twice.
     """
     entries: list[Entry] = []
     external: list[tuple[FilePath, FileFact]] = []
-    made: list[tuple[Artifact, Visibility, str]] = [
-        (artifact, visibility, call) for artifact, visibility in _by_path(produced)
-    ]
-    unclaimed: list[tuple[Artifact, Visibility, str]] = [(one, "external", "") for one in others]
-    for artifact, visibility, owner in made + sorted(unclaimed, key=lambda one: one[0].path.physical.encode()):
+    for artifact, visibility, owner in produced:
         yield
         if artifact.fact is None:
             continue
@@ -147,8 +144,9 @@ def settling(
     return entries + numbered
 
 
-def _by_path(produced: Iterable[tuple[Artifact, Visibility]]) -> list[tuple[Artifact, Visibility]]:
-    return sorted(produced, key=lambda pair: pair[0].path.physical.encode())
+def in_order(artifacts: Iterable[Artifact]) -> list[Artifact]:
+    """By the bytes of their paths, which is the order in which what a call made is numbered (spec section 5)."""
+    return sorted(artifacts, key=lambda one: one.path.physical.encode())
 
 
 def _at_once(steps: Generator[None, None, list[Entry]]) -> list[Entry]:

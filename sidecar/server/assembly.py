@@ -54,6 +54,7 @@ from sidecar.rehost import Rehoster
 from sidecar.rendering import Rendering
 from sidecar.server.caller import Caller
 from sidecar.services import Services
+from sidecar.settling import Settling
 from sidecar.stores.bell import Bell
 from sidecar.stores.blobs import Blobs
 from sidecar.stores.index_location import saved_to
@@ -139,7 +140,8 @@ class Assembly:
         )
         rehoster = Rehoster(workspace, looker, self.outdir, blobs, hosting)
         reader = Reader(workspace, looker, rehoster, self.outdir)
-        calls = Calls(workspace, looker, reader, hosting, eligible=wanted.eligible)
+        settling = Settling(workspace, looker, reader, hosting, eligible=wanted.eligible)
+        calls = Calls(workspace, looker, reader, settling)
         rendering = Rendering(workspace, looker)
         self.reacting = Reacting(workspace, archive, lease, self.resumer, rendering, feedback)
         landing = Landing(workspace, looker, self.outdir, blobs, hosting, eligible=wanted.eligible)

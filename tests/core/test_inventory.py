@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sidecar.core.inventory import ByFolder, News, StatKey, Survey, admit, news, sort_out, widest
+from sidecar.core.inventory import KEYS_AT_ONCE, ByFolder, News, StatKey, Survey, admit, news, sort_out, widest
+from sidecar.pacing import at_once
 
 
 def key(mtime: int, size: int = 1) -> StatKey:
@@ -81,6 +82,19 @@ def test_what_is_below_a_folder_is_what_is_known_and_begins_like_it(notes: list[
         by_folder.note(path, there=there)
         (known.add if there else known.discard)(path)
     assert sorted(by_folder.below(scope)) == sorted(path for path in known if path.startswith(f"{scope}/"))
+
+
+def test_keys_below_a_folder_come_by_steps_without_what_goes_meanwhile() -> None:
+    by_folder = ByFolder()
+    files = {f"t/{at}": key(at) for at in range(2 * KEYS_AT_ONCE + 1)} | {"u/a": key(1)}
+    for path in files:
+        by_folder.note(path, there=True)
+    before, steps = dict(files), by_folder.keys_below("t", files)
+    next(steps)
+    files.clear()
+    found = at_once(steps)
+    assert len(found) == KEYS_AT_ONCE
+    assert found.items() < {path: one for path, one in before.items() if path.startswith("t/")}.items()
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from sidecar.core.artifacts import Artifacts, Visibility
 from sidecar.core.entries import Entry, FileGone, FileSeen, SourceSet
 from sidecar.core.inventory import FileFact, StatKey
 from sidecar.core.paths import FilePath, parse_physical
-from sidecar.core.registration import file_row, register, settle
+from sidecar.core.registration import file_row, in_order, register, settle
 from sidecar.core.sources import SourcesPool, plan_merge
 
 ELIGIBLE = ("text/*", "image/*", "application/pdf")
@@ -58,10 +58,10 @@ class World:
 
     def settle(self, call: str, *wanted: tuple[str, Visibility]) -> list[Entry]:
         self.clock += 1
-        produced = [(self.artifacts.at(parse_physical(path)), visibility) for path, visibility in wanted]
-        return self.apply(
-            settle(produced, call=call, artifacts=self.artifacts, pool=self.pool, eligible=ELIGIBLE, ts=self.clock)
-        )
+        wishes = dict(wanted)
+        made = in_order(self.artifacts.at(parse_physical(path)) for path in wishes)
+        produced = [(one, wishes[one.path.physical], call) for one in made]
+        return self.apply(settle(produced, artifacts=self.artifacts, pool=self.pool, eligible=ELIGIBLE, ts=self.clock))
 
     def seen(self, path: str = A) -> tuple[str, str, str]:
         """Visibility, owner of what is pending, and call of the latest version."""

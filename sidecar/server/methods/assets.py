@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from protocol.requests.assets import PullParams
-from sidecar.calls import told
 from sidecar.core.assets import notices_for
 from sidecar.core.entries import Entry, SourceSet
 from sidecar.core.errors import BadPath, JournalUnavailable, NotFound, StoreUnavailable, UnknownTurn
@@ -23,6 +22,7 @@ from sidecar.server.methods.changing import answered_before, stage_answer
 from sidecar.server.methods.lineage import note_use, require_open_call, require_own_call
 from sidecar.server.methods.seeing import rows_for, sees_path
 from sidecar.services import Services
+from sidecar.settling import told
 
 Answer = dict[str, Any]
 

@@ -44,6 +44,7 @@ async def end(services: Services, caller: Caller, params: CallEndParams) -> dict
     held = await calls.read_produced(params.tool_call_id, expect)
     said = {key: getattr(params, key) for key in ("result", "error") if key in params.model_fields_set}
     outcome = Outcome(said, expect, unsettled, held)
+    await calls.settle_ahead(params.tool_call_id, outcome)
     prepared = await calls.prepare(params.tool_call_id, outcome)
     before = await answered_before(workspace, caller, params)
     if before is not None:

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Sequence
+from contextlib import AsyncExitStack
 from typing import Any
 
 from protocol.requests.turn import AttachmentGiven, TurnBeginParams, TurnEndParams
@@ -57,14 +58,16 @@ async def _begun(
     beginning, given, brought = prepared
     async with services.attaching.lay(params.turn_id, given, beginning.ts) as laid:
         await services.calls.files_have_arrived()
-        if workspace.turn_id not in ("", beginning.turn_id):
-            await services.hosting.want_left_over()  # of the turn that ends by this
-        before = await answered_before(workspace, caller, params)
-        if before is not None:
-            return before  # the same request came twice, and the other one was faster
-        entries, result = turns.begin(beginning, laid.attached)
-        result |= brought
-        await stage_answer(workspace, caller, params, entries, result)
+        async with AsyncExitStack() as ending:
+            if workspace.turn_id not in ("", beginning.turn_id):  # that turn ends by this
+                await ending.enter_async_context(services.calls.abandoning())
+                await services.hosting.want_left_over()
+            before = await answered_before(workspace, caller, params)
+            if before is not None:
+                return before  # the same request came twice, and the other one was faster
+            entries, result = turns.begin(beginning, laid.attached)
+            result |= brought
+            await stage_answer(workspace, caller, params, entries, result)
         if entries:
             laid.keep()
     if entries:
@@ -96,13 +99,18 @@ async def end(services: Services, caller: Caller, params: TurnEndParams) -> dict
     ending = await turns.read(ending)
     used = await turns.sources_used(ending)
     await services.calls.files_have_arrived()
-    if await services.hosting.want_left_over():
-        unfinished = await turns.look(ending.turn_id)  # what was being written may be complete by now
-    before = await _ended_before(services, caller, params)
-    if before is not None:
-        return before
-    entries, result = turns.end(ending, unfinished, used)
-    await stage_answer(workspace, caller, params, entries, {**result})
+    async with services.calls.abandoning() as was_long:
+        was_long |= await services.hosting.want_left_over()
+        before = await _ended_before(services, caller, params)
+        if before is not None:
+            return before
+        if was_long:  # what was being written may be complete by now
+            unfinished = await turns.look(ending.turn_id)
+        before = await _ended_before(services, caller, params)
+        if before is not None:
+            return before
+        entries, result = turns.end(ending, unfinished, used)
+        await stage_answer(workspace, caller, params, entries, {**result})
     result["notices"] = [*result["notices"]]
     progress.report("hosting what it made", 50)
     until = time.monotonic() + limits.HOSTING_WAIT

@@ -12,12 +12,21 @@ import pytest
 import pytest_asyncio
 
 from sidecar.calls import Outcome
-from sidecar.core.entries import encode
-from sidecar.core.errors import NotFound, NotPermitted, UnknownTurn
+from sidecar.core.entries import Entry, encode
+from sidecar.core.errors import JournalUnavailable, NotFound, NotPermitted, TooLarge, UnknownTurn
 from sidecar.stores.folder_store import FolderStore
 from tests.server.inside import Inside, awake
 
 BEGIN = {"tool_call_id": "tc_1", "tool_id": "exec", "params": {"code": "..."}}
+
+
+@pytest.fixture(autouse=True, params=["in one change", "some at a time"])
+def size(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """What a call made is settled whole, or ahead of its end a file at a time: nobody sees a difference afterwards."""
+    if request.param == "some at a time":
+        monkeypatch.setattr("sidecar.settling.WHOLE", 1)
+        monkeypatch.setattr("sidecar.settling.PIECE", 1)
+    return str(request.param)
 
 
 @pytest_asyncio.fixture
@@ -298,3 +307,115 @@ async def test_a_prepared_end_counts_only_while_nothing_changed(calling: Inside)
     await calling.ask("sources/merge", {"rows": [{"url": "https://example.com/", "title": "first"}]})
     _, result, encoded = calls.end("tc_1", outcome, prepared)
     assert ([one["sid"] for one in result["artifacts"]], list(encoded)) == ([2], [])
+
+
+async def test_very_much_is_settled_in_many_changes_and_an_end_that_is_refused_goes_on_where_it_was(
+    calling: Inside, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sidecar.settling.WHOLE", 4)
+    monkeypatch.setattr("sidecar.settling.PIECE", 2)
+    names = [f"turn_1/files/{number}.txt" for number in range(9)]
+    for name in names:
+        calling.write(name, name)
+    await calling.sync()
+    stage, staged = calling.workspace.stage, list[int]()
+
+    def refusing(*entries: Entry, **more: Any) -> Any:
+        staged.append(len(entries))
+        if len(staged) == 3:
+            raise JournalUnavailable("journal", "the disk is full")
+        return stage(*entries, **more)
+
+    monkeypatch.setattr(calling.workspace, "stage", refusing)
+    with pytest.raises(JournalUnavailable):
+        await calling.ask("call/end", {"tool_call_id": "tc_1"})
+    seen = await calling.ask("artifact/list", {}, role="editor")
+    assert [one["physical_path"] for one in seen["artifacts"]] == names[:4]
+    ended = await calling.ask("call/end", {"tool_call_id": "tc_1"})
+    assert [(one["physical_path"], one["sid"]) for one in ended["artifacts"]] == [
+        *zip(names, range(1, 10), strict=True)
+    ]
+    assert max(staged) <= 2 * 5 + 2  # of each file what it is, its number and two blocks; then a result and the end
+
+
+async def test_what_changes_while_it_is_settled_ahead_is_settled_once_more(
+    calling: Inside, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sidecar.settling.WHOLE", 2)
+    monkeypatch.setattr("sidecar.settling.PIECE", 1)
+    for name in "abc":
+        calling.write(f"turn_1/files/{name}.txt", name)
+    await calling.sync()
+    calls, outcome = calling.assembly.services.calls, Outcome({}, (), (), {})
+    await calls.settle_ahead("tc_1", outcome)
+    calling.write("turn_1/files/a.txt", "newer")
+    ended = await calling.ask("call/end", {"tool_call_id": "tc_1"})
+    assert [(one["name"], one["version"]) for one in ended["artifacts"]] == [("a.txt", 2), ("b.txt", 1), ("c.txt", 1)]
+    assert ended["artifacts"][0]["sha256"] == hashlib.sha256(b"newer").hexdigest()
+
+
+async def test_an_end_whose_daemon_died_halfway_gives_all_of_it_to_the_next_daemon(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sidecar.settling.WHOLE", 1)
+    monkeypatch.setattr("sidecar.settling.PIECE", 1)
+    async with awake(tmp_path) as inside:
+        await inside.begin()
+        await inside.ask("call/begin", BEGIN)
+        for name in "dbca":
+            inside.write(f"turn_1/files/{name}.txt", name)
+        await inside.sync()
+        await inside.assembly.services.calls.settle_ahead("tc_1", Outcome({}, (), (), {}))
+        assert len(inside.workspace.pending) == 1
+    async with awake(tmp_path) as inside:
+        ended = await inside.ask("call/end", {"tool_call_id": "tc_1"})
+        assert [(one["name"], one["sid"]) for one in ended["artifacts"]] == [
+            ("a.txt", 1), ("b.txt", 2), ("c.txt", 3), ("d.txt", 4)
+        ]  # fmt: skip
+        await inside.ask("call/begin", {**BEGIN, "tool_call_id": "tc_2"})
+        assert (await inside.ask("call/end", {"tool_call_id": "tc_2"}))["artifacts"] == []
+
+
+async def test_what_went_after_it_was_settled_ahead_is_told_as_it_is(
+    calling: Inside, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sidecar.settling.WHOLE", 1)
+    monkeypatch.setattr("sidecar.settling.PIECE", 1)
+    for name in "abc":
+        calling.write(f"turn_1/files/{name}.txt", name)
+    await calling.sync()
+    await calling.assembly.services.calls.settle_ahead("tc_1", Outcome({}, (), (), {}))
+    (calling.out / "turn_1/files/a.txt").unlink()
+    ended = await calling.ask("call/end", {"tool_call_id": "tc_1", "expect": ["a.txt"]})
+    assert ended["missing"] == ["a.txt"]
+    assert [(one["name"], one["on_disk"]) for one in ended["artifacts"]] == [
+        ("a.txt", False), ("b.txt", True), ("c.txt", True)
+    ]  # fmt: skip
+
+
+async def test_an_end_that_no_answer_can_come_of_settles_nothing(calling: Inside) -> None:
+    for name in "abc":
+        calling.write(f"turn_1/files/{name}.txt", name)
+    await calling.sync()
+    deep = orjson.loads("[" * 240 + "]" * 240)
+    with pytest.raises(TooLarge):
+        await calling.ask("call/end", {"tool_call_id": "tc_1", "result": {"deep": deep}})
+    assert (await calling.ask("artifact/list", {}, role="editor"))["artifacts"] == []
+    assert len(calling.workspace.pending) == 3
+
+
+async def test_of_very_much_too_what_nobody_claims_is_numbered_last(calling: Inside) -> None:
+    calling.write("turn_1/files/y.txt", "y")
+    calling.write("turn_1/files/z.txt", "z")
+    await calling.sync()
+    await calling.ask("call/begin", {**BEGIN, "tool_call_id": "tc_2"})
+    for name in "abc":
+        calling.write(f"turn_1/files/{name}.txt", name)
+    await calling.sync()
+    await calling.ask("call/end", {"tool_call_id": "tc_2"})
+    ended = await calling.ask("call/end", {"tool_call_id": "tc_1"})
+    assert [(one["name"], one["sid"]) for one in ended["artifacts"]] == [("y.txt", 1), ("z.txt", 2)]
+    unclaimed = [f"turn_1/files/{name}.txt" for name in "abc"]
+    assert [said["path"] for said in ended["notices"]] == unclaimed
+    rows = (await calling.ask("sources/list"))["rows"]
+    assert [(row["sid"], row["physical_path"]) for row in rows[2:]] == [*zip((3, 4, 5), unclaimed, strict=True)]

@@ -14,7 +14,7 @@ import pytest
 
 from sidecar.core.blocks import MIME, Told, tell
 from sidecar.core.citations import extract
-from sidecar.core.errors import JournalUnavailable, NotPermitted, Refusal, UnknownTurn, UnsafePath
+from sidecar.core.errors import JournalUnavailable, NotFound, NotPermitted, Refusal, UnknownTurn, UnsafePath
 from sidecar.turns import Ending
 from tests.server.inside import Inside
 
@@ -49,15 +49,89 @@ async def test_another_turn_ends_the_open_one_for_good(inside: Inside) -> None:
         await inside.begin("turn_1")
 
 
-async def test_an_abandoned_turn_settles_what_its_calls_made(inside: Inside) -> None:
+@pytest.mark.parametrize("whole", [1000, 1])
+@pytest.mark.parametrize("over", [("turn/begin", {"turn_id": "turn_2"}), ("turn/end", {"turn_id": "turn_1"})])
+async def test_an_abandoned_turn_settles_what_its_calls_made(
+    inside: Inside, monkeypatch: pytest.MonkeyPatch, whole: int, over: tuple[str, dict[str, Any]]
+) -> None:
+    monkeypatch.setattr("sidecar.settling.WHOLE", whole)
+    monkeypatch.setattr("sidecar.settling.PIECE", 1)
     await inside.begin("turn_1")
     await inside.ask("call/begin", {"tool_call_id": "tc_1", "tool_id": "exec", "params": {}})
-    inside.write("turn_1/files/a.txt")
+    files = [f"fi:turn_1.files/{name}.txt" for name in "abc"]
+    for name in "cab":
+        inside.write(f"turn_1/files/{name}.txt", name)
     await inside.sync()
-    await inside.begin("turn_2")
-    resolved = await inside.ask("artifact/resolve", {"paths": ["fi:turn_1.files/a.txt"]})
-    artifact = resolved["results"][0]["artifact"]
-    assert (artifact["visibility"], artifact["sid"]) == ("external", 1)
+    await inside.ask(*over)
+    resolved = await inside.ask("artifact/resolve", {"paths": files})
+    artifacts = [one["artifact"] for one in resolved["results"]]
+    assert [(one["visibility"], one["sid"], one["tool_call_id"]) for one in artifacts] == [
+        ("external", sid, "tc_1") for sid in (1, 2, 3)
+    ]
+    assert not inside.workspace.open_calls
+
+
+@pytest.mark.rule("sources.sids-are-never-reused")
+@pytest.mark.parametrize("whole", [1000, 1])
+async def test_of_several_calls_and_nobody_each_file_has_a_number_of_its_own(
+    inside: Inside, monkeypatch: pytest.MonkeyPatch, whole: int
+) -> None:
+    monkeypatch.setattr("sidecar.settling.WHOLE", whole)
+    monkeypatch.setattr("sidecar.settling.PIECE", 1)
+    await inside.begin("turn_1")
+    for call, names in (("tc_1", "zy"), ("tc_2", "ba")):
+        await inside.ask("call/begin", {"tool_call_id": call, "tool_id": "exec", "params": {}})
+        for name in names:
+            inside.write(f"turn_1/files/{name}.txt", name)
+        await inside.sync()
+    attached = {"name": "m.txt", "text": "attached"}
+    began = await inside.ask("turn/begin", {"turn_id": "turn_2", "attachments": [attached]})
+    rows = (await inside.ask("sources/list"))["rows"]
+    assert [(row["sid"], row["title"]) for row in rows] == [
+        *enumerate(["y.txt", "z.txt", "a.txt", "b.txt", "m.txt"], 1)
+    ]
+    assert [one["sid"] for one in began["attachments"]] == [5]
+
+
+async def test_the_same_end_of_a_turn_asked_for_by_many_at_once_is_one(
+    inside: Inside, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sidecar.settling.WHOLE", 1)
+    monkeypatch.setattr("sidecar.settling.PIECE", 1)
+    await inside.begin("turn_1")
+    await inside.ask("call/begin", {"tool_call_id": "tc_1", "tool_id": "exec", "params": {}})
+    for name in "abcdefgh":
+        inside.write(f"turn_1/files/{name}.txt", name)
+    await inside.sync()
+    asked = {"turn_id": "turn_1", "request_id": "r1"}
+
+    async def later(rest: float) -> Any:
+        await asyncio.sleep(rest)
+        return await inside.ask("turn/end", asked)
+
+    answers = await asyncio.gather(*(later(rest) for rest in (0, 0, 0, 0.01, 0.02, 0.04)))
+    assert all(answer["sources_used"] == answers[0]["sources_used"] for answer in answers)
+    assert len((await inside.ask("sources/list"))["rows"]) == 8
+
+
+async def test_no_call_ends_while_its_turn_settles_what_it_made(
+    inside: Inside, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sidecar.settling.WHOLE", 1)
+    monkeypatch.setattr("sidecar.settling.PIECE", 1)
+    await inside.begin("turn_1")
+    await inside.ask("call/begin", {"tool_call_id": "tc_1", "tool_id": "exec", "params": {}})
+    for name in "abcd":
+        inside.write(f"turn_1/files/{name}.txt", name)
+    await inside.sync()
+    calls = inside.assembly.services.calls
+    async with calls.abandoning() as was_long:
+        assert was_long
+        with pytest.raises(NotFound):
+            await inside.ask("call/end", {"tool_call_id": "tc_1"})
+    assert len((await inside.ask("call/end", {"tool_call_id": "tc_1"}))["artifacts"]) == 1
+    async with calls.abandoning() as was_long:
+        assert not was_long
 
 
 async def test_another_conversation_is_refused(inside: Inside) -> None:
