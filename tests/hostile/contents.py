@@ -125,9 +125,12 @@ def crowds(arena: Arena, chance: Random) -> None:
     arena.talker("editor").ask([("workspace/symbol", {"query": "a"}), ("workspace/outline", {})])
 
 
+MILLION = 12  # the attack with a million names
+
+
 def many(arena: Arena, chance: Random) -> None:
-    """Names without number in one folder; a million of them the first time."""
-    count = 3000 if arena.quick else 1_000_000 if arena.number == 0 else 30_000
+    """Names without number in one folder; a million of them the last time, as all that follows knows of them."""
+    count = 3000 if arena.quick else 1_000_000 if arena.number == MILLION else 30_000
     folder = arena.out / arena.turn / chance.choice(("files/many", "attachments", "other"))
     folder.mkdir(parents=True)
     here = os.open(folder, os.O_RDONLY)

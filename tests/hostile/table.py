@@ -32,7 +32,7 @@ KINDS = (
     Kind("races", "what changes places meanwhile lets nothing through", links.races, 30, 1),
     Kind("huge files", "a file of any size is registered or told of, in bounded memory", contents.huge, 20, 1),
     Kind("growing", "a file whose size changes is never half registered", contents.growing, 10, 1),
-    Kind("crowds", "any number of names, of any depth and spelling", contents.crowds, 16, 1),
+    Kind("crowds", "any number of names, of any depth and spelling", contents.crowds, contents.MILLION + 1, 1),
     Kind("bombs", "nothing is unpacked", contents.bombs, 100, 4),
     Kind("pages", "pages made to blow a scanner end within its limits", contents.pages, 40, 1),
     Kind("deep", "JSON of any depth is refused or taken", contents.deep_json, 80, 4),
