@@ -178,7 +178,9 @@ def oddly_called(arena: Arena, chance: Random) -> None:
         "timeline.json",
         ".git",
     ):
-        (arena.out / arena.turn / "files" / name).write_text("{}")
+        path = arena.out / arena.turn / "files" / name
+        if not path.is_dir():  # by chance it is one of those above
+            path.write_text("{}")
 
 
 def many_folders(arena: Arena, chance: Random) -> None:
