@@ -134,6 +134,33 @@ async def test_reading_brings_an_absent_file_back(inside: Inside) -> None:
     assert (content["text"], file.read_text()) == ("# hi", "# hi")
 
 
+async def test_a_short_file_that_stands_as_it_is_known_is_read_in_one_step(
+    inside: Inside, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And one that does not is looked at and read as it is by then."""
+    await inside.begin()
+    path, looker = "turn_1/files/a.txt", inside.assembly.looker
+    inside.write(path, "one")
+    await inside.sync()
+    steps: list[str] = []
+    for way in ("off_loop", "bring", "see", "read_long"):
+        step = getattr(looker, way)
+        monkeypatch.setattr(looker, way, lambda *args, step=step, way=way: (steps.append(way), step(*args))[1])
+
+    async def read() -> tuple[str, int]:
+        answer = await inside.ask("artifact/read", {"paths": [path]})
+        return answer["blocks"][-1]["text"], len(inside.workspace.artifacts.get("fi:turn_1.files/a.txt").versions)
+
+    assert (await read(), steps) == (("one", 1), ["off_loop"])
+    (inside.out / path).unlink()
+    inside.write(path, "two")
+    assert await read() == ("two", 2)
+    (inside.out / path).unlink()
+    (inside.out / path).symlink_to(inside.write("elsewhere.txt", "secret"))
+    answer = await inside.ask("artifact/read", {"paths": [path]})
+    assert (answer["blocks"], answer["status"]["missing"]) == ([], [path])
+
+
 async def test_without_a_call_reading_changes_nothing(inside: Inside) -> None:
     await told_prompt(inside)
     inside.write("turn_1/files/a.md", "# hi")
