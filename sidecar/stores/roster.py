@@ -20,6 +20,7 @@ class Roster:
         self.over_limit = 0
         self._limit = limit
         self._wanted: frozenset[str] = frozenset({""})
+        self._inner: dict[str, set[str]] = {}  # of each folder above a wanted one, those on the way to it
         self._watched: dict[str, Watch] = {}
         self._absent: set[str] = set()
         self._resting: dict[str, float] = {}
@@ -34,7 +35,8 @@ class Roster:
         self.over_limit = max(0, len(wanted) - self._limit)
         if self.over_limit:
             wanted = set(sorted(wanted, key=lambda folder: (_depth(folder), folder))[: self._limit])
-        self._wanted = frozenset(wanted)
+        if wanted != self._wanted:
+            self._wanted, self._inner = frozenset(wanted), _by_outer(wanted)
         self._absent.clear()
         self._resting = {folder: until for folder, until in self._resting.items() if folder in wanted}
         self._watched = {folder: watch for folder, watch in self._watched.items() if folder in wanted}
@@ -106,9 +108,28 @@ class Roster:
 
     def _unwatch(self, folders: Set[str]) -> None:
         """These and all below them are to be watched anew."""
-        for folder in [folder for folder in self._wanted if _is_within(folder, folders)]:
-            self._watched.pop(folder, None)
-            self._absent.discard(folder)
+        waiting, met = [*folders], set[str]()
+        while waiting:
+            folder = waiting.pop()
+            if folder not in met:
+                met.add(folder)
+                self._watched.pop(folder, None)
+                self._absent.discard(folder)
+                waiting += self._inner.get(folder, ())
+
+
+def _by_outer(folders: Iterable[str]) -> dict[str, set[str]]:
+    """The folders by the one that each is in, and those above them by theirs."""
+    inner: dict[str, set[str]] = {}
+    for folder in folders:
+        while folder:
+            outer = folder.rpartition("/")[0]
+            known = inner.setdefault(outer, set())
+            if folder in known:
+                break
+            known.add(folder)
+            folder = outer
+    return inner
 
 
 def _depth(folder: str) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import cast
 
 from hypothesis import settings
@@ -240,3 +241,22 @@ class Rounds(RuleBasedStateMachine):
 
 TestRounds = Rounds.TestCase
 TestRounds.settings = settings(max_examples=60, stateful_step_count=20, deadline=None)
+
+
+def test_what_goes_costs_what_is_below_it_and_not_what_is_beside_it() -> None:
+    """Counted, not timed: of a thousand folders that go, each is heard of without a look at all others."""
+    folders = [f"t/files/{at % 10}/{at}" for at in range(1000)]
+    roster, one = watching("t", "t/files", *(f"t/files/{at}" for at in range(10)), *folders)
+    roster._wanted = unlooked = _Unlooked(roster._wanted)
+    assert all(roster.move([folder]) for folder in folders)
+    assert (unlooked.looks, roster.sizes()) == (0, {one: 13})
+    assert roster.move(["t"])
+    assert (unlooked.looks, roster.sizes()) == (0, {one: 1})
+
+
+class _Unlooked(frozenset[str]):
+    looks = 0
+
+    def __iter__(self) -> Iterator[str]:
+        self.looks += 1
+        return super().__iter__()
