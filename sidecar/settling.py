@@ -69,8 +69,9 @@ class Settling:
                 while workspace.arriving([path.physical for path in paths]):
                     await workspace.stage()  # settling an older state would bury the newer one
                 began = time.monotonic()
-                pending = [workspace.pending.get(path.logical or "") for path in paths]
-                entries = decide([artifact for artifact in pending if artifact is not None])
+                known = (workspace.pending.get(path.logical or "") for path in paths)
+                pending = [artifact for artifact in known if artifact is not None]
+                entries = decide(pending) if pending else ()
                 if entries:
                     await workspace.stage(*entries)
                     await asyncio.sleep(time.monotonic() - began)  # half of the time is for others
