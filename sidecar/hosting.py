@@ -46,7 +46,7 @@ class _Parcel(NamedTuple):
 
 
 class Hosting:
-    """Uploads what is wanted, at most sixteen at once, and knows how the store is.
+    """Uploads what is wanted, as much at once as helps its store, and knows how the store is.
 
     Without a store nothing is wanted, and nothing that was hosted can be fetched.
     """

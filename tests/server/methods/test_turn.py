@@ -93,16 +93,21 @@ async def test_of_several_calls_and_nobody_each_file_has_a_number_of_its_own(
     assert [one["sid"] for one in began["attachments"]] == [5]
 
 
-async def test_the_same_end_of_a_turn_asked_for_by_many_at_once_is_one(
-    inside: Inside, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def made_very_much(inside: Inside, monkeypatch: pytest.MonkeyPatch, names: str) -> None:
+    """A call made these files, which are as many as are settled one by one."""
     monkeypatch.setattr("sidecar.settling.WHOLE", 1)
     monkeypatch.setattr("sidecar.settling.PIECE", 1)
     await inside.begin("turn_1")
     await inside.ask("call/begin", {"tool_call_id": "tc_1", "tool_id": "exec", "params": {}})
-    for name in "abcdefgh":
+    for name in names:
         inside.write(f"turn_1/files/{name}.txt", name)
     await inside.sync()
+
+
+async def test_the_same_end_of_a_turn_asked_for_by_many_at_once_is_one(
+    inside: Inside, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await made_very_much(inside, monkeypatch, "abcdefgh")
     asked = {"turn_id": "turn_1", "request_id": "r1"}
 
     async def later(rest: float) -> Any:
@@ -117,13 +122,7 @@ async def test_the_same_end_of_a_turn_asked_for_by_many_at_once_is_one(
 async def test_no_call_ends_while_its_turn_settles_what_it_made(
     inside: Inside, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sidecar.settling.WHOLE", 1)
-    monkeypatch.setattr("sidecar.settling.PIECE", 1)
-    await inside.begin("turn_1")
-    await inside.ask("call/begin", {"tool_call_id": "tc_1", "tool_id": "exec", "params": {}})
-    for name in "abcd":
-        inside.write(f"turn_1/files/{name}.txt", name)
-    await inside.sync()
+    await made_very_much(inside, monkeypatch, "abcd")
     calls = inside.assembly.services.calls
     async with calls.abandoning() as was_long:
         assert was_long
