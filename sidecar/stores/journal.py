@@ -12,7 +12,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
+from functools import cache, partial
 from typing import NamedTuple
 
 from sidecar.core.errors import JournalUnavailable
@@ -287,15 +287,22 @@ class Journal:
 
 
 def _checked(file: JournalFile) -> Iterator[Chapter | list[Row]]:
-    """All that the file holds. Its structure is looked at beside it where that can be, else afterwards."""
-    if not file.is_folded():
-        yield from file.read()
-        file.check()
-        return
+    """All that the file holds. Its structure is looked at beside it where that can be, else afterwards.
+
+    Where numbers are missing, nothing goes on before that look has said that they were taken out, and are not hidden.
+    It is taken once, however often its outcome is asked for.
+    """
     with ThreadPoolExecutor(1, "journal-check") as checker:
-        check = checker.submit(file.check, beside=True)
-        yield from file.read()
-        check.result()
+        check = checker.submit(file.check, beside=True) if file.is_folded() else None
+        sound = check.result if check is not None else cache(file.check)
+        following = 1
+        for part in file.read():
+            first, last = (part[0][0], part[-1][0]) if isinstance(part, list) else (part.first, part.last)
+            if first != following or (isinstance(part, list) and last - first + 1 != len(part)):
+                sound()
+            following = last + 1
+            yield part
+        sound()
 
 
 def _ahead(parts: Iterator[Chapter | list[Row]]) -> Iterator[Chapter | list[Row]]:

@@ -11,6 +11,7 @@ import os
 import struct
 from collections.abc import Generator, Iterator
 from contextlib import ExitStack
+from itertools import chain, pairwise
 
 from sidecar.stores.journal_chapters import Row
 from sidecar.stores.journal_file import PAGE, seal
@@ -21,16 +22,25 @@ _LOG_HEADER = struct.Struct(">8I")
 _FRAME_HEADER = struct.Struct(">6I")
 _LOG_MARKS = {0x377F0682: "<", 0x377F0683: ">"}  # and the order of bytes in which checksums are counted
 _INTEGERS = {1: 1, 2: 2, 3: 3, 4: 4, 5: 6, 6: 8}  # how a column says its size; 8 and 9 are the numbers 0 and 1
+_NO_ROW = Row(1, "", b"", b"", -1)
 
 
 def intact_rows(path: str) -> Generator[Row, None, None]:
-    """The rows of the file and its log that are what was written, in no order, some perhaps twice. Raises OSError."""
+    """The rows of the file and its log that are what was written, in no order, some perhaps twice. Raises OSError.
+
+    A row whose number alone was damaged, but not its length, is known by its place: rows stand one after the other. Its
+    chapter, whose hash holds no numbers, may have been believed already.
+    """
+    before = 0
     with ExitStack() as opened:
         pages = _Pages(*(_open(one, opened) for one in (path, f"{path}-wal")))
         for number in range(1, pages.count + 1):
-            for row in pages.rows_in(number):
-                if seal(row.seq, row.kind, row.head, row.body) == row.h:
-                    yield row
+            for row, following in pairwise(chain(pages.rows_in(number), (_NO_ROW,))):
+                for seq in (row.seq, before + 1, following.seq - 1):
+                    if seal(seq, row.kind, row.head, row.body) == row.h:
+                        yield row._replace(seq=seq)
+                        before = seq
+                        break
 
 
 def _open(path: str, opened: ExitStack) -> int:

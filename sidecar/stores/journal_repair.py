@@ -69,7 +69,8 @@ def _copy_intact(path: str, target: str, schema: Schema) -> tuple[int, int]:
     """How many rows were rescued, and the highest number among them."""
     seen: set[int] = set()
     with closing(JournalFile.open(target, schema)) as fresh, closing(intact_rows(path)) as rows:
-        while some := {row.seq: row for row in islice(rows, _ROWS_AT_ONCE) if row.seq not in seen}:
+        while batch := list(islice(rows, _ROWS_AT_ONCE)):
+            some = {row.seq: row for row in batch if row.seq not in seen}
             fresh.write(tuple(some.values()))
             seen.update(some)
     if os.path.lexists(f"{target}-wal"):

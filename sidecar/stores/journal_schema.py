@@ -54,10 +54,14 @@ def agree(connection: sqlite3.Connection, path: str, schema: Schema) -> None:
     ((number,),) = connection.execute("PRAGMA user_version").fetchall()
     if number > schema.number:
         raise JournalNewer(f"{path} has schema {number}; this version reads up to {schema.number}")
-    ((tables,),) = connection.execute("SELECT count(*) FROM sqlite_master").fetchall()
-    told = connection.execute("SELECT sql FROM sqlite_master WHERE type='table' AND name='journal'").fetchall()
-    if number < 0 or bool(number) != bool(tables) or (number and told != [(schema.create[0],)]):
-        raise JournalDamaged(f"{path} has no table of records as we make it")
+    # What SQLite made for itself, as ANALYZE does, is no damage.
+    made = connection.execute("SELECT sql FROM sqlite_master WHERE name NOT LIKE 'sqlite_%'").fetchall()
+    told = {sql for (sql,) in made}
+    journal, *others = (statement.replace("IF NOT EXISTS ", "") for statement in schema.create)  # as SQLite keeps them
+    possible = {journal, *others} if number else set[str]()
+    needed = possible if number in (0, schema.number) else {journal}
+    if number < 0 or not needed <= told <= possible:
+        raise JournalDamaged(f"{path} has no tables as we make them")
     connection.execute("PRAGMA journal_mode=WAL")
     connection.execute("PRAGMA wal_autocheckpoint=1000")
     if number == 0:

@@ -100,6 +100,25 @@ def test_damage_of_a_page_that_holds_no_rows_costs_none(path: Path, tmp_path: Pa
     file.close()
 
 
+@pytest.mark.parametrize("size", [9, 400, 3900, 9000])
+@pytest.mark.parametrize("seq", [1, 2, 30, 58, 59])
+@pytest.mark.parametrize("damaged", [0, 7, 31, 100])
+def test_a_row_whose_number_was_damaged_is_known_by_its_place(path: Path, size: int, seq: int, damaged: int) -> None:
+    """Found by fuzzing. A number of one byte stands behind the size of its row."""
+    rows = [row(number, size) for number in range(1, 60)]
+    with closing(JournalFile.open(str(path))) as file:
+        file.write(rows)
+    content = bytearray(path.read_bytes())
+    at = content.index(rows[seq - 1].head + rows[seq - 1].body[:9])
+    at = content.rindex(bytes([seq]), 0, at - len("block") - 4)
+    content[at] = damaged
+    path.write_bytes(content)
+    with closing(sqlite3.connect(path)) as database:
+        numbers = [number for (number,) in database.execute("SELECT seq FROM journal NOT INDEXED WHERE +seq > -1")]
+    assert numbers == [*range(1, seq), damaged, *range(seq + 1, 60)]
+    assert found(path) == rows
+
+
 @pytest.mark.parametrize("content", [b"", b"x", b"\x0d" * PAGE * 3, b"\xff" * PAGE * 3, bytes(PAGE * 2)])
 def test_of_what_is_no_journal_nothing_is_found(path: Path, content: bytes) -> None:
     path.write_bytes(content)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from sidecar.core.errors import JournalUnavailable
-from sidecar.stores.journal_file import JournalFile, Row, seal
+from sidecar.stores.journal_file import PAGE, JournalFile, Row, seal
 from sidecar.stores.journal_repair import open_sound, rescue
 from sidecar.stores.journal_schema import SCHEMA, Schema
 
@@ -70,6 +70,8 @@ def test_a_header_that_would_stop_the_daemon_for_ever_costs_no_row(tmp_path: Pat
         (b"kind TEXT", b"kine TEXT"),
         (b"journal(", b"iournal("),
         (b"CREATE TABLE", b"CREATE\xff\xffABLE"),
+        (b"first INTEGER", b"first,INTEGER"),
+        (b"chapters(", b"chapterz("),
     ],
 )
 def test_a_schema_that_is_none_of_ours_costs_no_row(tmp_path: Path, said: bytes, changed: bytes) -> None:
@@ -99,6 +101,19 @@ def test_intact_rows_on_both_sides_of_a_broken_page_are_rescued(tmp_path: Path) 
     assert kept[0] == rows[0]
     assert kept[-1] == rows[-1]
     assert (damage.rescued, damage.lost) == (len(kept), 500 - len(kept))
+
+
+def test_rows_behind_many_that_are_there_twice_are_rescued(tmp_path: Path) -> None:
+    rows = [row(number) for number in range(1, 6001)]
+    write(tmp_path, *rows)
+    path = tmp_path / "journal.db"
+    content = path.read_bytes()
+    half = len(content) // PAGE // 2 * PAGE
+    path.write_bytes(content[:half] + content[PAGE:])
+    file, damage = rescue(str(tmp_path), "pages that are there twice")
+    assert (damage.rescued, damage.lost) == (6000, 0)
+    assert scanned(file) == rows
+    file.close()
 
 
 def test_an_exchange_that_was_interrupted_is_finished(tmp_path: Path) -> None:
