@@ -84,7 +84,6 @@ class Calls:
         self._looker = looker
         self._reader = reader
         self._settling = settling
-        self._unclaimed: dict[str, dict[str, None]] = {}  # by call: what was settled ahead of its end as nobody's
         self._abandoning = 0  # ends of turns that have begun to settle what open calls made
 
     def begin(
@@ -195,9 +194,9 @@ class Calls:
         records += [self._reader.record(as_on_disk(artifact)) for artifact in before]
         records.sort(key=lambda record: record["physical_path"].encode())
         claimed = {record["physical_path"] for record in records}
-        ambiguous = dict.fromkeys(artifact.path.physical for artifact in others)
-        ambiguous = {path: None for path in self._unclaimed.get(call_id, {}) | ambiguous if path not in claimed}
-        notices = _notices(ambiguous, missing, outcome.unsettled)
+        unclaimed = dict.fromkeys(artifact.path.physical for artifact in others)
+        unclaimed = self._workspace.unclaimed.get(call_id, {}) | unclaimed
+        notices = _notices([path for path in unclaimed if path not in claimed], missing, outcome.unsettled)
         result = {"artifacts": records, "missing": missing, "unsettled": list(outcome.unsettled), "notices": notices}
         return entries, result
 
@@ -233,7 +232,8 @@ class Calls:
             yield
             if artifact.visibility != "pending" and artifact.fact is not None and artifact not in settled_now:
                 version = as_on_disk(artifact).latest
-                found += [artifact] if version.seen and version.call == call.tool_call_id else []
+                is_its = version.seen and version.call == call.tool_call_id and not version.was_told_first
+                found += [artifact] if is_its else []
         return found
 
     async def settle_ahead(self, call_id: str, outcome: Outcome) -> None:
@@ -244,8 +244,6 @@ class Calls:
         """
         _require_shallow(outcome)
         workspace, named = self._workspace, _named(outcome.expect)
-        for over in [one for one in self._unclaimed if not workspace.calls.durable[one].open]:
-            del self._unclaimed[over]
 
         def made() -> list[Artifact]:
             call = self._find(call_id)
@@ -262,7 +260,6 @@ class Calls:
             last = len(workspace.open_calls) == 1
             mine = [artifact for artifact in some if not is_anothers(artifact)]
             others = [artifact for artifact in some if last and is_anothers(artifact)]
-            self._unclaimed.setdefault(call_id, {}).update(dict.fromkeys(one.path.physical for one in others))
             entries, _ = at_once(self._settled(call, mine, others, outcome, time.time(), {}))
             ahead = workspace.latest_facts.get(AHEAD, [])
             return entries if call_id in ahead else [*entries, Remembered({AHEAD: [*ahead, call_id]})]

@@ -34,6 +34,11 @@ class Version:
         return "hosted_uri" in self.facts or "key" in self.facts
 
     @property
+    def was_told_first(self) -> bool:
+        """Whether a digest told of it before the disk showed it, as of what a client had us write."""
+        return self.seen and self.blocks.get("digest", self.seen_at) < self.seen_at
+
+    @property
     def origin(self) -> Literal["told", "seen", "both"]:
         if self.told and self.seen:
             return "both"

@@ -61,6 +61,7 @@ class State(Deciding):
         self.adopted: set[str] = set()
         self.shown: dict[str, str] = {}  # the hash of the text that the agent sees at a file's path
         self.noticed: set[tuple[str, str]] = set()  # oddities reported so far, by code and name
+        self.unclaimed: dict[str, dict[str, None]] = {}  # by open call: files settled as nobody's ahead of its end
         # What is to be hosted: physical path, sha256. Its first ones go all the time, which a dict would search for.
         self.hosting: OrderedDict[tuple[str, str], None] = OrderedDict()
         self.handles: dict[str, Hosted] = {}  # every rn given out
@@ -68,6 +69,7 @@ class State(Deciding):
         self.contents: dict[str, str] = {}  # sha256 -> a key under which these bytes stand in the store
         self.vectors: dict[tuple[str, str], int] = {}  # (turn, kind) -> the revision that holds the vector
         self._known_turns: set[str] = set()
+        self._begun: dict[str, None] = {}  # the calls that are open for readers
 
     @property
     def turn_ids(self) -> tuple[str, ...]:
@@ -191,6 +193,8 @@ class State(Deciding):
                 happened.notices.append(notice)
                 if "name" in notice:
                     self.noticed.add((notice["code"], notice["name"]))
+                if notice["code"] == "attribution_ambiguous" and len(self._begun) == 1:
+                    self.unclaimed.setdefault(next(iter(self._begun)), {})[notice["path"]] = None
                 if notice["code"] == "kept_evicted":
                     self._forget_kept(notice["path"], notice["sha256"])
                 self.log.add(Change(seq, "notice", notice["code"]))
@@ -244,8 +248,11 @@ class State(Deciding):
         name = entry.tool_call_id
         if isinstance(entry, CallBegun):
             self.calls.settle(name, Call(name, entry.turn_id, entry.tool_id, watched=entry.watched), seq)
+            self._begun[name] = None
             return
         self._ending.discard(name)
+        self._begun.pop(name, None)
+        self.unclaimed.pop(name, None)
         if (begun := self.calls.durable.get(name)) is not None:
             self.calls.settle(name, replace(begun, open=False), seq)
 

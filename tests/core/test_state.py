@@ -5,9 +5,20 @@ from __future__ import annotations
 import pytest
 
 from sidecar.core.blocks import Defaults, tell
-from sidecar.core.entries import BlockTold, CallBegun, CallEnded, Entry, FileGone, FileSeen, SourceSet, TurnBegun
+from sidecar.core.entries import (
+    BlockTold,
+    CallBegun,
+    CallEnded,
+    Entry,
+    FileGone,
+    FileSeen,
+    Noticed,
+    SourceSet,
+    TurnBegun,
+)
 from sidecar.core.happened import Happened
 from sidecar.core.inventory import FileFact, StatKey
+from sidecar.core.notices import notice
 from sidecar.core.state import State
 
 PATH = "turn_1/files/a.txt"
@@ -55,6 +66,15 @@ def test_a_call_that_began_and_did_not_end_is_open_again() -> None:
     begun = [CallBegun(name, "turn_1", "exec", 1.0) for name in ("tc_1", "tc_2")]
     state = folded(*begun, CallEnded("tc_1", 2.0))
     assert [call.tool_call_id for call in state.open_calls] == ["tc_2"]
+
+
+def test_what_nobody_claims_is_the_only_open_calls_until_it_ends() -> None:
+    first, second = (CallBegun(name, "turn_1", "exec", 1.0) for name in ("tc_1", "tc_2"))
+    said = Noticed(notice("attribution_ambiguous", path=PATH))
+    assert folded(first, said, second).unclaimed == {"tc_1": {PATH: None}}
+    assert folded(first, said, CallEnded("tc_1", 2.0), second).unclaimed == {}
+    # As older versions wrote it: the end first.
+    assert folded(first, CallEnded("tc_1", 2.0), said, second).unclaimed == {}
 
 
 def test_blocks_are_numbered_in_order() -> None:

@@ -376,6 +376,28 @@ async def test_an_end_whose_daemon_died_halfway_gives_all_of_it_to_the_next_daem
         assert (await inside.ask("call/end", {"tool_call_id": "tc_2"}))["artifacts"] == []
 
 
+async def test_what_nobody_claims_is_named_by_the_end_although_a_daemon_died_halfway(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sidecar.settling.WHOLE", 1)
+    monkeypatch.setattr("sidecar.settling.PIECE", 1)
+    async with awake(tmp_path) as inside:
+        await inside.begin()
+        await inside.ask("call/begin", BEGIN)
+        await inside.ask("call/begin", {**BEGIN, "tool_call_id": "tc_2"})
+        for name in "abc":
+            inside.write(f"turn_1/files/{name}.txt", name)
+        await inside.sync()
+        await inside.ask("call/end", {"tool_call_id": "tc_2"})
+        await inside.assembly.services.calls.settle_ahead("tc_1", Outcome({}, (), (), {}))
+        assert len(inside.workspace.pending) == 1
+    async with awake(tmp_path) as inside:
+        ended = await inside.ask("call/end", {"tool_call_id": "tc_1"})
+        assert [said["path"] for said in ended["notices"]] == [f"turn_1/files/{name}.txt" for name in "abc"]
+        await inside.ask("call/begin", {**BEGIN, "tool_call_id": "tc_3"})
+        assert (await inside.ask("call/end", {"tool_call_id": "tc_3"}))["notices"] == []
+
+
 async def test_what_went_after_it_was_settled_ahead_is_told_as_it_is(
     calling: Inside, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -391,6 +413,16 @@ async def test_what_went_after_it_was_settled_ahead_is_told_as_it_is(
     assert [(one["name"], one["on_disk"]) for one in ended["artifacts"]] == [
         ("a.txt", False), ("b.txt", True), ("c.txt", True)
     ]  # fmt: skip
+
+
+async def test_what_was_written_and_told_of_in_a_call_is_not_told_once_more_by_its_end(calling: Inside) -> None:
+    for name in "abc":
+        calling.write(f"turn_1/files/{name}.txt", name)
+    write = {"tool_call_id": "tc_1", "path": "bb.txt", "content": "bb", "kind": "file"}
+    await calling.ask("artifact/write", write)
+    await calling.sync()
+    ended = await calling.ask("call/end", {"tool_call_id": "tc_1"})
+    assert [one["name"] for one in ended["artifacts"]] == ["a.txt", "b.txt", "c.txt"]
 
 
 async def test_an_end_that_no_answer_can_come_of_settles_nothing(calling: Inside) -> None:
