@@ -67,7 +67,10 @@ def _inline(parser: MarkdownIt, text: str, env: dict[str, Any]) -> Iterator[Refe
 
 
 def _mixed(children: list[Token]) -> Iterator[Reference | Prose | Style]:
-    """Tags within a paragraph, with the text between them as HTML would have it: a `<style>` needs both."""
+    """Tags within a paragraph, with what is between them as HTML would have it: a `<style>` needs all of it.
+
+    Links and pictures stand there as tags without an address, so that what was apart is not read as one word.
+    """
     page: list[str] = []
     for child in _with_children(children):
         match child.type:
@@ -75,8 +78,12 @@ def _mixed(children: list[Token]) -> Iterator[Reference | Prose | Style]:
                 page.append(child.content)
             case "link_open":
                 yield Reference(str(child.attrGet("href") or ""), "linked")
+                page.append("<a>")
+            case "link_close":
+                page.append("</a>")
             case "image":
                 yield Reference(str(child.attrGet("src") or ""), "embedded")
+                page.append("<img>")
             case _:
                 page.append(html.escape(_said(child), quote=False))
     yield from html_parts("".join(page))

@@ -62,6 +62,14 @@ def test_a_text_is_parsed(text: str, references: list[tuple[str, str]]) -> None:
     assert found(text) == references
 
 
+@pytest.mark.parametrize("between", ["[z](e.md)", "![z](e.png)"])
+def test_what_a_link_stands_between_is_not_read_as_one_word(between: str) -> None:
+    parts = [*markdown_parts(f"x <style>a{{b:url(c{between}d)}}</style>", stop=go_on)]
+    styles = [part.text for part in parts if isinstance(part, Style)]
+    assert len(styles) == 1
+    assert not any(word in styles[0] for word in ("cd", "cz"))
+
+
 def test_a_style_between_words_is_a_style() -> None:
     parts = [*markdown_parts("x <style>a{b:url(c.png)}</style> y", stop=go_on)]
     assert [part.text for part in parts if isinstance(part, Style)] == ["a{b:url(c.png)}"]
