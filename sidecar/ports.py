@@ -307,8 +307,12 @@ class OutDir(Protocol):
         """Open for reading. Raises NotFound, or UnsafePath for links, FIFOs, devices, sockets and folders."""
         ...
 
-    def open_as(self, path: str, key: StatKey) -> BinaryIO | None:
-        """The same for one state of a file; None when it is in another by now. Raises as `open` does."""
+    def bytes_of(self, path: str, key: StatKey) -> bytes | None:
+        """All that one state of a file holds; None when it is in another by now, or is no such file any more."""
+        ...
+
+    def bytes_now(self, path: str, key: StatKey) -> bytes | None:
+        """The same without ever waiting for a disk: None where that would be needed. For a short file, on the loop."""
         ...
 
     def write_whole(self, path: str, chunks: Iterable[bytes], *, sha256: str | None = None) -> StatKey:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import io
 import time
 from dataclasses import dataclass
 from typing import Any, BinaryIO, Literal
@@ -15,7 +16,7 @@ from sidecar.core.artifacts import Artifact, describe
 from sidecar.core.blocks import iso
 from sidecar.core.citations import extract
 from sidecar.core.counting import binary_tokens, count_tokens, text_tokens
-from sidecar.core.errors import NotFound, UnsafePath
+from sidecar.core.errors import NotFound
 from sidecar.core.inventory import StatKey
 from sidecar.core.mime import is_packed, is_text_head, is_textual, mime_by_name, mime_of
 from sidecar.core.paths import FilePath
@@ -97,6 +98,10 @@ class Reader:
         """The content of a file, brought back first when it is absent. Raises UnsafePath for links and the like."""
         key = self._rehoster.latest_key(path)
         if key is not None and key.size <= SHORT_BYTES:
+            # To count the lines of a part takes long enough for a thread.
+            raw = self._outdir.bytes_now(path.physical, key) if window.is_whole else None
+            if raw is not None:
+                return self._content(path, window, io.BytesIO(raw))
             content = await self._looker.off_loop(self._read_as, path, window, key)
             if content is not None:
                 return content
@@ -227,14 +232,8 @@ class Reader:
 
     def _read_as(self, path: FilePath, window: Window, key: StatKey) -> Content | None:
         """Read the file if this very state of it stands there: one step for what is asked most. Blocking."""
-        try:
-            stream = self._outdir.open_as(path.physical, key)
-        except (NotFound, UnsafePath):
-            return None
-        if stream is None:
-            return None
-        with stream:
-            return self._content(path, window, stream)
+        raw = self._outdir.bytes_of(path.physical, key)
+        return self._content(path, window, io.BytesIO(raw)) if raw is not None else None
 
     def _read(self, path: FilePath, window: Window) -> Content:
         with self._outdir.open(path.physical) as stream:

@@ -13,6 +13,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 # The same number on every architecture whose table was unified before Linux 5.6, which is all that Python runs on.
 _SYS_OPENAT2 = 437
 _RESOLVE = 0x08 | 0x04 | 0x02  # BENEATH, NO_SYMLINKS, NO_MAGICLINKS
+_AT_ONCE = 0x20 | 0x01  # CACHED, NO_XDEV: another disk may be one that lets us wait
 _TRIES = 128
 
 NOREPLACE, EXCHANGE = 1, 2
@@ -44,15 +45,16 @@ class _How(ctypes.Structure):
     _fields_ = (("flags", ctypes.c_uint64), ("mode", ctypes.c_uint64), ("resolve", ctypes.c_uint64))
 
 
-def openat2(folder: int, below: bytes, flags: int) -> int:
+def openat2(folder: int, below: bytes, flags: int, *, at_once: bool = False) -> int:
     """Open `below` without leaving `folder` and without following a link anywhere. Raises OSError.
 
-    ELOOP tells of a link, EXDEV of an attempt to leave.
+    ELOOP tells of a link, EXDEV of an attempt to leave. With `at_once`, EAGAIN says that a name on the way has to come
+    from the disk first, and EXDEV also that another disk is mounted there; a kernel before 5.12 says EINVAL.
     """
     if b"\0" in below:
         raise ValueError("a path holds no NUL")  # C would end the path there and open something else
-    how = _How(flags | os.O_CLOEXEC, 0, _RESOLVE)
-    for _ in range(_TRIES):
+    how = _How(flags | os.O_CLOEXEC, 0, _RESOLVE | _AT_ONCE if at_once else _RESOLVE)
+    for _ in range(1 if at_once else _TRIES):
         opened = _libc.syscall(
             ctypes.c_long(_SYS_OPENAT2),
             ctypes.c_int(folder),

@@ -84,6 +84,17 @@ class Beneath:
         """
         return _open_located(self._locate(text), text)
 
+    def file_at_once(self, text: str) -> int:
+        """The same where no name below the root has to come from a disk. Raises OSError where one does, or may.
+
+        Reading from it marks no access, which would be a change of the disk; so it is for files of our own uid.
+        """
+        if self._open is not by_kernel:
+            raise BlockingIOError(errno.EAGAIN, "this opener may have to wait", text)
+        with held(self._root()) as root:
+            located = kernel.openat2(root, _raw(text), _LOCATE, at_once=True)
+        return _open_located(located, text, _READ | os.O_NOATIME)
+
     @contextmanager
     def by_folder(self) -> Generator[Callable[[str], int], None, None]:
         """`file` for many paths in a row. A folder is opened once and held; the files in it are found from there.
@@ -169,11 +180,11 @@ class Beneath:
             raise
 
 
-def _open_located(located: int, text: str) -> int:
+def _open_located(located: int, text: str, flags: int = _READ) -> int:
     """Open for reading what an O_PATH descriptor, which is taken over, stands for. Raises UnsafePath for no file."""
     try:
         _require_regular(os.fstat(located), text)
-        return os.open(f"/proc/self/fd/{located}", _READ)
+        return os.open(f"/proc/self/fd/{located}", flags)
     except OSError:
         with _refusals(text):
             raise

@@ -10,12 +10,16 @@ from sidecar.core import limits
 from sidecar.core.errors import NotFound, UnsafePath
 from sidecar.core.inventory import StatKey, Survey
 from sidecar.ports import Blobs, Intake
-from sidecar.stores import scan, whole
+from sidecar.stores import kernel, scan, whole
 from sidecar.stores.intake import Reader
 from sidecar.stores.lease import racy_ns
 from sidecar.stores.opens import Beneath, Opener, held, key_of
 from sidecar.stores.placing import Placed, place, take_away
 from sidecar.stores.reflink import Reflinks
+
+# With which flags a read of these disks never waits: of ext4, xfs and btrfs what is in memory, and tmpfs is nowhere
+# else, unless it was swapped out. Others cannot say what is in memory, or answer from another machine.
+_READS_NOW = {0xEF53: os.RWF_NOWAIT, 0x58465342: os.RWF_NOWAIT, 0x9123683E: os.RWF_NOWAIT, 0x01021994: 0}
 
 
 class OutDir:
@@ -38,6 +42,9 @@ class OutDir:
         self._bounds = bounds or scan.Bounds()
         self._reader = Reader(self._beneath, racy_ns=racy_ns(self.root), hashed_bytes=hashed_bytes)
         self._reflinks = Reflinks()
+        with held(os.open(self.root, os.O_RDONLY | os.O_DIRECTORY)) as fd:
+            self._dev = os.fstat(fd).st_dev
+            self._reads_now = _READS_NOW.get(kernel.file_system_type(fd))
 
     def survey(self, scope: str = "") -> Survey:
         """One look at everything below `scope`; an empty one when that is no folder (any more).
@@ -75,13 +82,23 @@ class OutDir:
         """Open for reading. Raises NotFound, or UnsafePath for links, FIFOs, devices, sockets and folders."""
         return os.fdopen(self._beneath.file(path), "rb")
 
-    def open_as(self, path: str, key: StatKey) -> BinaryIO | None:
-        """The same for one state of a file; None when it is in another by now. Raises as `open` does."""
-        stream = self.open(path)
-        if key_of(os.fstat(stream.fileno())) == key:
-            return stream
-        stream.close()
-        return None
+    def bytes_of(self, path: str, key: StatKey) -> bytes | None:
+        """All that one state of a file holds; None when it is in another by now, or is no such file any more."""
+        try:
+            with held(self._beneath.file(path)) as fd:
+                return _bytes_of(fd, key)
+        except (NotFound, UnsafePath, OSError):
+            return None
+
+    def bytes_now(self, path: str, key: StatKey) -> bytes | None:
+        """The same, also None where a name or a byte has to come from a disk first. Does not block."""
+        if self._reads_now is None or key.dev != self._dev:
+            return None
+        try:
+            with held(self._beneath.file_at_once(path)) as fd:
+                return _bytes_of(fd, key, self._reads_now)
+        except (NotFound, UnsafePath, OSError):
+            return None
 
     def write_whole(self, path: str, chunks: Iterable[bytes], *, sha256: str | None = None) -> StatKey:
         """Write under a temporary name, sync, then rename; missing folders are made. The file gets mode 0644.
@@ -115,3 +132,10 @@ class OutDir:
         """Remove unfinished files older than an hour, left by a daemon that was killed. Answers how many."""
         with held(self._beneath.folder("")) as fd:
             return whole.sweep(fd, self._bounds)
+
+
+def _bytes_of(fd: int, key: StatKey, flags: int = 0) -> bytes | None:
+    """Read in one go; looked at afterwards, so that a state that changes meanwhile is not taken for the one before."""
+    buffer = bytearray(key.size + 1)
+    count = os.preadv(fd, [buffer], 0, flags)
+    return bytes(buffer[:count]) if count == key.size and key_of(os.fstat(fd)) == key else None

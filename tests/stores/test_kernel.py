@@ -54,6 +54,18 @@ def test_openat2_stays_beneath_and_follows_no_link(tmp_path: Path) -> None:
     }
 
 
+@pytest.mark.usefixtures("memory_is_known")
+def test_openat2_at_once_stays_on_its_disk(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"x")
+    with held(os.open(tmp_path, os.O_PATH)) as folder:
+        os.close(kernel.openat2(folder, b"file", os.O_RDONLY, at_once=True))
+    with held(os.open("/", os.O_PATH)) as top:
+        os.close(kernel.openat2(top, b"proc/version", os.O_RDONLY))
+        with pytest.raises(OSError) as refused:
+            kernel.openat2(top, b"proc/version", os.O_RDONLY, at_once=True)
+    assert refused.value.errno in (errno.EXDEV, errno.EAGAIN)  # whichever the walk meets first
+
+
 def test_what_openat2_opens_is_not_inherited(tmp_path: Path) -> None:
     if best_opener(str(tmp_path)) is not by_kernel:
         pytest.skip("openat2 is not allowed here")

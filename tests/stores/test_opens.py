@@ -403,6 +403,37 @@ def test_files_opened_from_their_folders_are_the_files_at_their_paths(root: Path
     assert len(os.listdir("/proc/self/fd")) == before
 
 
+@pytest.mark.usefixtures("memory_is_known")
+def test_files_opened_at_once_are_the_files_at_their_paths_or_none(root: Path, opener: Opener) -> None:
+    beneath = Beneath(str(root), opener)
+    texts = [str(path.relative_to(root)) for path in sorted(root.rglob("*"))]
+    texts += ["gone", "a/gone", "gone/file", "file/file", "to_folder/b/file", "to_outside/secret", "../out/file", ""]
+    opened = 0
+    with no_descriptor_left():
+        for text in texts:
+            said = said_of(beneath.file, text)  # and with it its name is in memory
+            try:
+                assert said_of(beneath.file_at_once, text) == said
+                opened += isinstance(said, bytes)
+            except OSError:
+                assert not isinstance(said, bytes) or opener is by_walking
+    assert opened == (0 if opener is by_walking else 4)
+
+
+@pytest.mark.usefixtures("memory_is_known")
+def test_a_folder_swapped_for_a_link_never_leads_outside_at_once(root: Path, swapper: Swapper) -> None:
+    beneath = Beneath(str(root))
+    seen: list[object] = []
+    while len(seen) < SWAPS or swapper.swaps < SWAPS:
+        try:
+            with held(beneath.file_at_once("a/b/file")) as fd:
+                seen.append(os.read(fd, 100))
+        except OSError as failure:
+            seen.append(failure.errno)
+    assert b"inside" in seen
+    assert set(seen) <= {b"inside", errno.ELOOP, errno.EAGAIN}
+
+
 def test_only_so_many_folders_are_held_open(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(opens, "_FOLDERS_HELD", 3)
     for number in range(10):

@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 from sidecar import ports
 from sidecar.core.errors import NotFound, Refusal, UnsafePath
 from sidecar.core.inventory import Survey, news
+from sidecar.stores import kernel
 from sidecar.stores.blobs import Blobs
-from sidecar.stores.opens import best_opener, by_kernel, by_walking
+from sidecar.stores.opens import Beneath, best_opener, by_kernel, by_walking, held, key_of
 from sidecar.stores.outdir import OutDir
 from sidecar.stores.scan import Bounds
 
@@ -94,6 +95,53 @@ def test_what_is_no_regular_file_has_no_key_and_is_not_opened(
     outdir: OutDir, text: str, key: object, opened: object
 ) -> None:
     assert (outcome(lambda: outdir.key(text)), outcome(lambda: read(outdir, text))) == (key, opened)
+
+
+def test_the_bytes_of_a_state_are_those_of_no_other(outdir: OutDir, root: Path) -> None:
+    path = "turn_1/files/a.txt"
+    key = outdir.key(path)
+    assert key is not None
+    assert outdir.bytes_of(path, key) == b"a"
+    assert outdir.bytes_now(path, key) in (b"a", None)
+    (root / path).write_bytes(b"bb")
+    assert (outdir.bytes_of(path, key), outdir.bytes_now(path, key)) == (None, None)
+    (root / path).unlink()
+    assert (outdir.bytes_of(path, key), outdir.bytes_now(path, key)) == (None, None)
+
+
+@pytest.mark.parametrize("text", ["turn_1", "fifo", "link", "link/secret", "../outside/secret", "", "fifo\0b"])
+def test_what_is_no_regular_file_has_no_bytes(outdir: OutDir, root: Path, text: str) -> None:
+    status = (root / text.partition("\0")[0]).stat()
+    assert outdir.bytes_of(text, key_of(status)) is None
+    assert outdir.bytes_now(text, key_of(status)) is None
+
+
+@pytest.mark.usefixtures("memory_is_known")
+def test_what_is_in_memory_is_read_at_once_and_what_is_on_the_disk_alone_is_not(root: Path) -> None:
+    outdir = OutDir(str(root))
+    path = "turn_1/files/a.txt"
+    key = outdir.key(path)
+    assert key is not None
+    assert outdir.bytes_of(path, key) == b"a"
+    assert outdir.bytes_now(path, key) == b"a"
+    with held(os.open(root / path, os.O_RDONLY)) as fd:
+        if kernel.file_system_type(fd) == 0x01021994:
+            return  # tmpfs is memory
+        os.fsync(fd)
+        os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+    assert outdir.bytes_now(path, key) is None
+    assert outdir.bytes_of(path, key) == b"a"
+    assert outdir.bytes_now(path, key) == b"a"
+
+
+def test_nothing_is_read_at_once_from_a_disk_mounted_below(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    outdir = OutDir(str(root))
+    key = outdir.key("turn_1/files/a.txt")
+    assert key is not None
+    monkeypatch.setattr(outdir, "_dev", key.dev + 1)
+    monkeypatch.setattr(Beneath, "file_at_once", lambda *_: pytest.fail("it was opened"))
+    assert outdir.bytes_now("turn_1/files/a.txt", key) is None
+    assert outdir.bytes_of("turn_1/files/a.txt", key) == b"a"
 
 
 @pytest.mark.parametrize("scope", ["gone", "turn_1/files/a.txt", "link", "fifo", "../outside", "/", "a\0b", "\udcff"])

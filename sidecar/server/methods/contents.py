@@ -20,6 +20,7 @@ from sidecar.core.errors import Refusal, UnknownTurn
 from sidecar.core.hosting import CUT_FOR, Verbatim, without
 from sidecar.core.notices import Notice, for_selector, notice
 from sidecar.core.paths import FilePath, Path, PoolPath
+from sidecar.pacing import Pace
 from sidecar.pieces import Pieces
 from sidecar.reading import Content, Window
 from sidecar.rehost import Missing
@@ -54,8 +55,9 @@ async def read(services: Services, caller: Caller, params: ReadParams) -> Answer
     asked = params.items or [ReadItem(path=text) for text in params.paths or ()]
     items = [item.model_copy(update={"path": spelled(services, item.path)}) for item in asked]
     found: list[_Found] = []
-    room = limits.READ_BYTES
+    pace, room = Pace(), limits.READ_BYTES
     for item in items:
+        await pace.rest()
         found.append(await _read_one(services, caller, item, params, room))
         room -= sum(map(_weight, found[-1].blocks))
     missing = [one.status["path"] for one in found if "missing" in one.status]
@@ -243,7 +245,9 @@ async def _read_pool(
     if not rows:
         found.status = {"path": item.path, "missing": "not_found"}
         return found
+    pace = Pace()
     for row in rows:
+        await pace.rest()
         logical = row.get("artifact_path")
         if isinstance(logical, str):
             file = await _read_one(
@@ -264,14 +268,9 @@ async def _read_pool(
                 )
                 if part
             )
-            block = {
-                "type": "react.tool.result",
-                "author": "tool",
-                "mime": "text/markdown",
-                "ts": services.reader.now(),
-            }
+            said = {"type": "react.tool.result", "author": "tool", "mime": "text/markdown", "ts": services.reader.now()}
             found.blocks.append(
-                _cut_text({**block, "path": f"so:sources_pool[{row['sid']}]", "text": text}, params.max_bytes)
+                _cut_text({**said, "path": f"so:sources_pool[{row['sid']}]", "text": text}, params.max_bytes)
             )
             found.status["tokens"] += count_tokens(text)
     return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import threading
 from typing import Any
@@ -134,14 +135,18 @@ async def test_reading_brings_an_absent_file_back(inside: Inside) -> None:
     assert (content["text"], file.read_text()) == ("# hi", "# hi")
 
 
+@pytest.mark.parametrize("from_memory", [True, False])
 async def test_a_short_file_that_stands_as_it_is_known_is_read_in_one_step(
-    inside: Inside, monkeypatch: pytest.MonkeyPatch
+    inside: Inside, monkeypatch: pytest.MonkeyPatch, from_memory: bool
 ) -> None:
     """And one that does not is looked at and read as it is by then."""
     await inside.begin()
     path, looker = "turn_1/files/a.txt", inside.assembly.looker
     inside.write(path, "one")
     await inside.sync()
+    if not from_memory:
+        monkeypatch.setattr(inside.assembly.outdir, "bytes_now", lambda *_: None)
+    at_once = inside.assembly.outdir.bytes_now(path, inside.workspace.files[path]) is not None
     steps: list[str] = []
     for way in ("off_loop", "bring", "see", "read_long"):
         step = getattr(looker, way)
@@ -151,7 +156,10 @@ async def test_a_short_file_that_stands_as_it_is_known_is_read_in_one_step(
         answer = await inside.ask("artifact/read", {"paths": [path]})
         return answer["blocks"][-1]["text"], len(inside.workspace.artifacts.get("fi:turn_1.files/a.txt").versions)
 
-    assert (await read(), steps) == (("one", 1), ["off_loop"])
+    assert (await read(), steps) == (("one", 1), [] if at_once else ["off_loop"])
+    steps.clear()
+    await inside.ask("artifact/read", {"items": [{"path": path, "line_start": 1, "line_count": 1}]})
+    assert steps == ["off_loop"]  # to look for the lines of a part may take long
     (inside.out / path).unlink()
     inside.write(path, "two")
     assert await read() == ("two", 2)
@@ -159,6 +167,31 @@ async def test_a_short_file_that_stands_as_it_is_known_is_read_in_one_step(
     (inside.out / path).symlink_to(inside.write("elsewhere.txt", "secret"))
     answer = await inside.ask("artifact/read", {"paths": [path]})
     assert (answer["blocks"], answer["status"]["missing"]) == ([], [path])
+
+
+@pytest.mark.parametrize("asked", ["files", "rows"])
+async def test_others_have_their_turn_while_many_are_read(
+    inside: Inside, monkeypatch: pytest.MonkeyPatch, asked: str
+) -> None:
+    await inside.begin()
+    for number in range(40):
+        inside.write(f"turn_1/files/{number}.txt", "x")
+    await inside.sync()
+    monkeypatch.setattr("sidecar.pacing.SECONDS_AT_ONCE", -1.0)
+    turns = 0
+
+    async def other() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    beside = asyncio.create_task(other())
+    paths = [f"turn_1/files/{number}.txt" for number in range(40)] if asked == "files" else ["so:sources_pool[1-40]"]
+    answer = await inside.ask("artifact/read", {"paths": paths})
+    beside.cancel()
+    assert len(answer["blocks"]) == 80
+    assert turns >= 40
 
 
 async def test_without_a_call_reading_changes_nothing(inside: Inside) -> None:
