@@ -61,10 +61,12 @@ def main(argv: Sequence[str]) -> None:
         parser.error("FIGURES.md holds full sizes: --write does not go with --quick")
     print(machine.facts())
     for name in given.names or GROUPS:
-        facts, figures = machine.facts(), measured([name], given.size)
+        facts, stolen = machine.facts(), machine.Stolen()
+        figures = measured([name], given.size)
         if not figures:
             continue
-        print(f"{name}\n{table(figures)}", flush=True)
+        facts = f"{facts}; {stolen} of the processors' time stolen while it ran.\n"
+        print(f"{name}\n{table(figures)}\n{facts}", flush=True)
         if given.write:
             fresh = {name: page.section(name, facts, table(figures))}
             said = page.with_sections(page.FIGURES.read_text("utf-8"), fresh, GROUPS)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 
 def facts() -> str:
-    """One line of Markdown. The load tells whether anybody else was at work."""
+    """In words. The load tells whether anybody else was at work."""
     load = ", ".join(f"{one:.2f}" for one in os.getloadavg())
     parts = [
         f"{os.cpu_count()} cores ({_processor()})",
@@ -22,7 +22,25 @@ def facts() -> str:
         f"temporary files on {_filesystem(Path(tempfile.gettempdir()).resolve())}",
         f"load before the run {load}",
     ]
-    return "; ".join(parts) + ".\n"
+    return "; ".join(parts)
+
+
+class Stolen:
+    """How much of the processors' time a hypervisor gives to other machines, from now on. More than a few percent of it
+    slow everything down, and what waits for a wake-up most.
+    """
+
+    def __init__(self) -> None:
+        self._before = self._now()
+
+    def __str__(self) -> str:
+        stolen, spent = (now - before for now, before in zip(self._now(), self._before, strict=True))
+        return f"{stolen / max(spent, 1):.1%}"
+
+    def _now(self) -> tuple[int, int]:
+        """In ticks: what was stolen, and all time of all processors."""
+        ticks = [int(field) for field in Path("/proc/stat").read_text("ascii").split(maxsplit=9)[1:9]]
+        return ticks[7], sum(ticks)
 
 
 def _processor() -> str:
