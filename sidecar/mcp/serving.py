@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import mcp_types as types
@@ -41,6 +42,7 @@ class Serving:
         """`command` starts the door."""
         self._changes = Changes()
         self._door = Door(command, self._changes.heard)
+        self._streams = ListenHandler(self._changes.bus)
         self._tools = offered(role)
         self._server: Server[Any] = Server(
             "artifact-sidecar",
@@ -54,7 +56,7 @@ class Serving:
             on_read_resource=self._read_resource,
             on_subscribe_resource=self._subscribe,
             on_unsubscribe_resource=self._unsubscribe,
-            on_subscriptions_listen=ListenHandler(self._changes.bus),
+            on_subscriptions_listen=self._listen,
         )
         self._server.add_notification_handler("notifications/initialized", types.NotificationParams, self._shook_hands)
 
@@ -146,23 +148,43 @@ class Serving:
     async def _subscribe(self, _: Context, params: types.SubscribeRequestParams) -> types.EmptyResult:
         if written(params.uri) is None:
             raise MCPError(types.INVALID_PARAMS, "this is no resource of ours", {"uri": params.uri})
+        await self._reached()
         if len(self._changes.wanted) >= SUBSCRIPTIONS:
             raise MCPError(types.INTERNAL_ERROR, f"there are {SUBSCRIPTIONS} subscriptions already")
         self._changes.wanted.add(params.uri)
         return types.EmptyResult()
 
+    async def _listen(
+        self, ctx: Context, params: types.SubscriptionsListenRequestParams
+    ) -> types.SubscriptionsListenResult:
+        await self._reached()
+        return await self._streams(ctx, params)
+
     async def _unsubscribe(self, _: Context, params: types.UnsubscribeRequestParams) -> types.EmptyResult:
         self._changes.wanted.discard(params.uri)
         return types.EmptyResult()
 
+    async def _reached(self) -> None:
+        # Who is told that it listens hears of all from then on. The first door takes a second to open, and what
+        # happened before it was open is told to nobody.
+        with _refusals():
+            await self._door.open()
+
     async def _asked(self, method: str, params: dict[str, Any], **about: str) -> dict[str, Any]:
-        try:
+        with _refusals(**about):
             return await self._door.call(method, params)
-        except Refused as refusal:
-            code = types.INVALID_PARAMS if refusal.kind or refusal.code == types.INVALID_PARAMS else refusal.code
-            raise MCPError(code, str(refusal), {**refusal.data, **about}) from None
-        except NoDaemon as failure:
-            raise MCPError(types.INTERNAL_ERROR, str(failure), {"kind": "no_daemon", **about}) from None
+
+
+@contextmanager
+def _refusals(**about: str) -> Iterator[None]:
+    """Says what the door refuses as MCP says it."""
+    try:
+        yield
+    except Refused as refusal:
+        code = types.INVALID_PARAMS if refusal.kind or refusal.code == types.INVALID_PARAMS else refusal.code
+        raise MCPError(code, str(refusal), {**refusal.data, **about}) from None
+    except NoDaemon as failure:
+        raise MCPError(types.INTERNAL_ERROR, str(failure), {"kind": "no_daemon", **about}) from None
 
 
 async def _report(ctx: Context, said: asyncio.Queue[dict[str, Any] | None]) -> None:

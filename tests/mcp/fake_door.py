@@ -1,7 +1,8 @@
 """A door whose daemon does as it is told: it writes down what it was asked and never answers a search.
 
 `python fake_door.py FOLDER` keeps its notes in FOLDER. A file `die` in it makes the next `assets/pull` the end of this
-door, once. With a file `refuse` no greeting is taken, and with a file `mute` none is answered.
+door, once. With a file `refuse` no greeting is taken, with a file `mute` none is answered, and with a file `wait` each
+is as soon as that file is gone.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +25,8 @@ def main(folder: Path) -> None:
             case {"id": number, "method": "initialize"} if (folder / "refuse").exists():
                 send({"id": number, "error": {"code": -32803, "message": "not now"}})
             case {"id": number, "method": "initialize"}:
+                while (folder / "wait").exists():
+                    time.sleep(0.01)
                 ours = {"revision": 0, "role": "exec"}
                 send({"id": number, "result": {"capabilities": {"experimental": {"artifact_sidecar": ours}}}})
             case {"id": number, "method": "assets/pull", "params": params}:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from mcp import Client, MCPError
 
 from sidecar.mcp.door import Door, Refused
 from tests.daemon_process import PROJECT
@@ -104,3 +105,37 @@ async def test_a_door_that_could_not_be_opened_leaves_no_process(tmp_path: Path,
         with pytest.raises(ProcessLookupError):
             os.kill(message["door"], 0)
     assert len(asyncio.all_tasks()) == before
+
+
+async def listen(client: Client, mode: str) -> None:
+    """Ask to be told of one file, as clients of that era do."""
+    uri = "artifact-sidecar://artifacts/fi:turn_1.files/a.md"
+    if mode == LEGACY:
+        with pytest.warns(match="subscribe"):
+            await client.subscribe_resource(uri)
+    else:
+        async with client.listen(resource_subscriptions=[uri]):
+            pass
+
+
+@pytest.mark.rule("cli.mcp-tells-from-the-first-on")
+@pytest.mark.parametrize("mode", [LEGACY, MODERN])
+async def test_nobody_listens_before_the_daemon_can_be_heard(tmp_path: Path, mode: str) -> None:
+    (tmp_path / "wait").touch()
+    async with joined(command(tmp_path), mode=mode) as client:
+        listening = asyncio.create_task(listen(client, mode))
+        await eventually(lambda: heard(tmp_path, "initialize"))
+        for _ in range(3):
+            await client.list_tools(cache_mode="bypass")
+        assert not listening.done()
+        (tmp_path / "wait").unlink()
+        async with asyncio.timeout(CEILING):
+            await listening
+
+
+@pytest.mark.parametrize("mode", [LEGACY, MODERN])
+async def test_who_cannot_listen_is_told_so(tmp_path: Path, mode: str) -> None:
+    (tmp_path / "refuse").touch()
+    async with joined(command(tmp_path), mode=mode) as client:
+        with pytest.raises(MCPError, match="not now"):
+            await listen(client, mode)
