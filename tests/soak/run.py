@@ -7,6 +7,7 @@ import json
 import logging
 import os
 import re
+import shutil
 import signal
 import sys
 from collections.abc import Callable, Coroutine, Iterator
@@ -162,7 +163,8 @@ async def _sampled(plan: Plan, world: World, status: AsyncClient, outcome: Outco
             with plan.series.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(outcome.samples[-1].record()) + "\n")
         if plan.inside is not None and number % 6 == 0:
-            (await _look_inside(world.workspace)).rename(plan.inside / f"said-{number:05d}.json")
+            plan.inside.mkdir(parents=True, exist_ok=True)
+            shutil.move(await _look_inside(world.workspace), plan.inside / f"said-{number:05d}.json")
         number += 1
         try:
             await asyncio.wait_for(world.over.wait(), min(plan.every, max(0.1, ends - monotonic())))
