@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 SECONDS_AT_ONCE = 0.0005
-LONG_PIECE = 0.005  # seconds
+LONG_WHILE = 0.005  # seconds
 
 
 class Pace:
@@ -49,13 +49,14 @@ def at_once(steps: Generator[None, None, T]) -> T:
 
 
 def unhurried(pieces: Iterator[bytes]) -> Iterator[bytes]:
-    """The same pieces for a thread, which rests after each long one as long as it took: one interpreter runs all."""
-    began = time.thread_time()
+    """The same pieces for a thread, which rests after each long while as long as it took: one interpreter runs all."""
+    spent, began = 0.0, time.thread_time()
     for piece in pieces:
-        spent = time.thread_time() - began
+        spent += time.thread_time() - began
         yield piece
-        if spent >= LONG_PIECE:
+        if spent >= LONG_WHILE:
             time.sleep(spent)
+            spent = 0.0
         began = time.thread_time()
 
 

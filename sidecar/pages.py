@@ -14,21 +14,20 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-import orjson
-
 from sidecar.core import limits
 from sidecar.core.blocks import CALL, FLAGS, HIDDEN, PATH, SHOWN, SUMMARY, TURN, TYPE, Head
 from sidecar.core.compaction import CALL_BLOCK, HEADER, cut_summary
 from sidecar.core.errors import TooLarge
 from sidecar.core.labels import call_of
-from sidecar.core.page import Page
+from sidecar.core.page import NOTHING, Page, Rendered, put_down
 from sidecar.core.render import NEVER_SHOWN, Message, render_block, replacement_of, restored_header
 from sidecar.core.standing import changes_since, with_changes
 from sidecar.looking import Looker
 from sidecar.pacing import Pace
+from sidecar.recall import recall
 from sidecar.workspace import Workspace
 
-FEW_BODIES = 16  # that many are read faster than a thread is asked to
+LONG_CHARS = 2**16  # what is longer takes a hand more time than asking one does
 ROUNDS = 16  # how often what changed meanwhile is made good before the answer is given as it is
 
 _FINAL = frozenset({"assistant.completion", "stage.suggested_followups", "react.exit", "react.state"})
@@ -240,8 +239,8 @@ class Pages:
             number for number in (summary, own) if number is not None and self._sight.head(self._timeline.heads[number])
         ]
         rendered = {
-            number: self._render(number, self._as_it_stands(number, body))
-            for number, body in zip(chosen, await self._fetch(chosen), strict=True)
+            number: self._render(number, self._as_it_stands(number, block))
+            for number, block in zip(chosen, await self._fetch(chosen), strict=True)
         }
         lead = rendered.get(summary, []) if summary is not None else []
         header: list[Message] = []
@@ -271,10 +270,10 @@ class Pages:
         page = Page() if old is None or index in self._stale or old.body is None else old.copy()
         numbers = range(first + len(page), min(first + self._blocks, self.end))
         chosen = [number for number in numbers if self._shows(number)]
-        bodies = dict(zip(chosen, await self._fetch(chosen), strict=True))
+        blocks = dict(zip(chosen, await self._fetch(chosen), strict=True))
         for number in numbers:
             await self._pace.rest()
-            await self._add(page, number, bodies.get(number))
+            await self._add(page, number, blocks.get(number))
         body = page.close()
         # All at once and last, so that a cancelled request leaves nothing half done.
         self._pages[index : index + 1] = [page]
@@ -292,18 +291,29 @@ class Pages:
             return False  # the latest summary stands before all pages, and the others nowhere
         return self._tells_of_seen(number) and self._sight.head(head)
 
-    async def _add(self, page: Page, number: int, body: bytes | None) -> None:
-        if body is None:
-            page.add((), within="")
+    async def _add(self, page: Page, number: int, block: dict[str, Any] | None) -> None:
+        if block is None:
+            page.add(NOTHING, within="")
             return
-        block = self._as_it_stands(number, body)
+        block = self._as_it_stands(number, block)
         head = self._timeline.heads[number]
         call = call_of(head, block)
         shown = await self._speaks(number, block)
-        rendered = self._render(number, block) if shown else []
+        rendered = await self._put_down(number, block) if shown else NOTHING
         page.add(rendered, within=f"final {head[TURN]}" if head[TYPE] in _FINAL and not call else call)
 
+    async def _put_down(self, number: int, block: dict[str, Any]) -> Rendered:
+        head, tool = self._timeline.heads[number], self._tool(number, block)
+        said = block.get("text") or block.get("base64")
+        if isinstance(said, str) and len(said) > LONG_CHARS:
+            return await self._looker.off_loop(lambda: put_down(render_block(head, block, tool=tool)))
+        return put_down(render_block(head, block, tool=tool))
+
     def _render(self, number: int, block: dict[str, Any]) -> list[Message]:
+        return render_block(self._timeline.heads[number], block, tool=self._tool(number, block))
+
+    def _tool(self, number: int, block: dict[str, Any]) -> str:
+        """The tool that a block is labelled with."""
         head = self._timeline.heads[number]
         call = call_of(head, block)
         tool = self._timeline.tools.get(call, "") if call else ""
@@ -312,7 +322,7 @@ class Pages:
         if not tool:
             own = (block.get("meta") or {}).get("tool_id")
             tool = own if isinstance(own, str) else ""
-        return render_block(head, block, tool=tool)
+        return tool
 
     def _tells_of_seen(self, number: int) -> bool:
         """Whether the role sees every artifact that a block at another path tells of."""
@@ -348,13 +358,12 @@ class Pages:
         if number in self._timeline.veils:
             return bool(self._timeline.veils[number])
         if number not in self._words:
-            (body,) = await self._fetch([number])
-            self._words[number] = bool(replacement_of(orjson.loads(body)))
+            (block,) = await self._fetch([number])
+            self._words[number] = bool(replacement_of(block))
         return self._words[number]
 
-    def _as_it_stands(self, number: int, body: bytes) -> dict[str, Any]:
-        """The block now. Where it was hosted meanwhile does not matter, as nothing of that is rendered."""
-        block: dict[str, Any] = orjson.loads(body)
+    def _as_it_stands(self, number: int, block: dict[str, Any]) -> dict[str, Any]:
+        """A block now. Where it was hosted meanwhile does not matter, as nothing of that is rendered."""
         if self._timeline.heads[number][TYPE] == SUMMARY:
             block = cut_summary(block, self._may_name)
         if number not in self._timeline.veils:
@@ -368,11 +377,8 @@ class Pages:
         self._named[name] = self._sight.logical(name)
         return self._named[name]
 
-    async def _fetch(self, numbers: Sequence[int]) -> list[bytes]:
-        bodies = self._workspace.bodies_now(numbers) if len(numbers) <= FEW_BODIES else None
-        if bodies is None:
-            bodies = await self._looker.off_loop(self._workspace.bodies, list(numbers))
-        return bodies
+    async def _fetch(self, numbers: Sequence[int]) -> list[dict[str, Any]]:
+        return await recall(self._workspace, self._looker, numbers)
 
     def _make_room(self) -> None:
         """Let go of the largest pages, which are those with pictures, until what is held has room."""

@@ -7,12 +7,17 @@ whichever thread. Between two pieces another thread gets its turn.
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Iterator, Sequence
-from typing import IO, Any
+import hashlib
+import io
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import IO, TYPE_CHECKING, Any, BinaryIO, cast
 
 import orjson
 
-LISTED_AT_ONCE = 1000  # items
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
+
+SPLICED_AT_ONCE = 256 * 1024  # bytes
 SPELLED_AT_ONCE = 64 * 1024  # characters
 PACKED_AT_ONCE = 192 * 1024  # bytes; a multiple of three, so that the pieces of base64 follow each other
 
@@ -33,6 +38,42 @@ class Pieces:
         """What the JSON says, which is one text."""
         return orjson.loads(b"".join(self.pieces))
 
+    def sha256(self) -> str:
+        """The hash of the whole. Blocks when it is long: call it off the loop."""
+        hashing = hashlib.sha256()
+        for piece in self.pieces:
+            hashing.update(piece)
+        return hashing.hexdigest()
+
+    def opened(self) -> BinaryIO:
+        """The whole as a stream that nobody has to put together."""
+        return cast(BinaryIO, _Stream(self.pieces))
+
+
+class _Stream(io.RawIOBase):
+    def __init__(self, pieces: Iterable[bytes]) -> None:
+        super().__init__()
+        self._pieces = iter(pieces)
+        self._rest = memoryview(b"")
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: WriteableBuffer) -> int:
+        room = memoryview(buffer).cast("B")
+        filled = 0
+        while filled < len(room):
+            if not self._rest:
+                piece = next(self._pieces, None)
+                if piece is None:
+                    break
+                self._rest = memoryview(piece)
+            count = min(len(room) - filled, len(self._rest))
+            room[filled : filled + count] = self._rest[:count]
+            self._rest = self._rest[count:]
+            filled += count
+        return filled
+
 
 def spelled(text: str) -> Pieces:
     """A text as JSON. Blocks when it is long: call it off the loop."""
@@ -43,10 +84,35 @@ def spelled(text: str) -> Pieces:
 def listed(items: Sequence[Any], said: Callable[[Any], Any] = lambda item: item) -> Iterator[bytes]:
     """A list as JSON, each item as it is `said`. Blocks when it is long: call it off the loop."""
     yield b"["
-    for at in range(0, len(items), LISTED_AT_ONCE):
-        some = [said(item) for item in items[at : at + LISTED_AT_ONCE]]
-        yield (b"," if at else b"") + orjson.dumps(some)[1:-1]
+    yield from spliced(orjson.dumps(said(item)) for item in items)
     yield b"]"
+
+
+def spliced(items: Iterable[bytes]) -> Iterator[bytes]:
+    """Items that are JSON, a comma between two: short ones put together, long ones alone."""
+    some: list[bytes] = []
+    size, comma = 0, b""
+    for item in items:
+        some.append(item)
+        size += len(item) + 1
+        if size >= SPLICED_AT_ONCE:
+            yield comma + b",".join(some)
+            some, size, comma = [], 0, b","
+    if some:
+        yield comma + b",".join(some)
+
+
+def members(payload: Mapping[str, Any]) -> Iterator[bytes]:
+    """An object as JSON, item by item of its lists. Blocks when it is long: call it off the loop."""
+    before = b"{"
+    for name, value in payload.items():
+        yield before + orjson.dumps(name) + b":"
+        if isinstance(value, list):
+            yield from listed(value)
+        else:
+            yield orjson.dumps(value)
+        before = b","
+    yield b"}" if payload else b"{}"
 
 
 def packed(stream: IO[bytes]) -> Pieces:

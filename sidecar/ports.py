@@ -43,12 +43,12 @@ class Journal(Protocol):
         """
         ...
 
-    def bodies(self, seqs: Sequence[int]) -> list[bytes]:
-        """The bodies of these records, in this order."""
+    def bodies(self, seqs: Sequence[int]) -> Iterator[bytes]:
+        """The bodies of these records, in this order, each read when it is about to be asked for."""
         ...
 
     def bodies_now(self, seqs: Sequence[int]) -> list[bytes] | None:
-        """The same without ever waiting for a commit: None while one is under way. For a few records, on the loop."""
+        """The same without ever waiting: None while a commit is under way, or where they are many or long."""
         ...
 
     def close(self) -> None:

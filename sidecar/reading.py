@@ -9,8 +9,6 @@ import time
 from dataclasses import dataclass
 from typing import Any, BinaryIO, Literal
 
-import orjson
-
 from sidecar.core import limits
 from sidecar.core.artifacts import Artifact, describe
 from sidecar.core.blocks import iso
@@ -24,10 +22,10 @@ from sidecar.core.standing import changes_since, with_changes
 from sidecar.looking import Looker
 from sidecar.pieces import Pieces, packed, spelled
 from sidecar.ports import OutDir
+from sidecar.recall import recall
 from sidecar.rehost import Missing, Rehoster
 from sidecar.workspace import Workspace
 
-FEW_BLOCKS = 16  # that many are read faster than a thread is asked to
 SHORT_BYTES = 64 * limits.KIB
 SHORT_CHARS = 64 * limits.KIB  # a longer text is looked through off the loop
 
@@ -194,13 +192,11 @@ class Reader:
         numbers = self._workspace.timeline.at(logical)
         if not numbers:
             return []
-        bodies = self._workspace.bodies_now(numbers) if len(numbers) <= FEW_BLOCKS else None
-        if bodies is None:
-            bodies = await self._looker.off_loop(self._workspace.bodies, list(numbers))
+        blocks = await recall(self._workspace, self._looker, numbers)
         timeline, artifacts = self._workspace.timeline, self._workspace.artifacts
         return [
-            (number, with_changes(orjson.loads(body), changes_since(timeline, artifacts, number)))
-            for number, body in zip(numbers, bodies, strict=True)
+            (number, with_changes(block, changes_since(timeline, artifacts, number)))
+            for number, block in zip(numbers, blocks, strict=True)
         ]
 
     async def sources_used(self, path: FilePath, content: Content) -> list[int]:

@@ -44,7 +44,7 @@ from sidecar.core.sources import complete
 from sidecar.core.standing import changes_since, with_changes
 from sidecar.looking import Looker
 from sidecar.pacing import unhurried
-from sidecar.pieces import listed
+from sidecar.pieces import listed, spliced
 from sidecar.ports import OutDir
 from sidecar.workspace import Workspace
 
@@ -54,7 +54,6 @@ FILE = "timeline.json"
 QUIET_SECONDS = 1.0
 LONGEST_SECONDS = 15.0
 LONGEST_REST = 60.0  # seconds
-PAGE = 1000
 FOREIGN_BYTES = limits.GIB
 
 _FACTS = (
@@ -143,11 +142,8 @@ class Views:
         """The view in pieces, so that a long timeline is never held whole. Runs in a hand, reads append-only state."""
         workspace = self._workspace
         yield b'{"version":1,"ts":' + orjson.dumps(iso(time.time())) + b',"blocks":['
-        for first in range(0, count, PAGE):
-            numbers = range(first, min(first + PAGE, count))
-            bodies = zip(numbers, workspace.bodies(numbers), strict=True)
-            page = b",".join(self._shown(number, body) for number, body in bodies)
-            yield (b"," if first else b"") + page
+        bodies = zip(range(count), workspace.bodies(range(count)), strict=True)
+        yield from spliced(self._shown(number, body) for number, body in bodies)
         last = workspace.timeline.heads[count - 1][2] if count else None
         yield b'],"sources_pool":'
         yield from listed(rows, self._shown_row)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import groupby
@@ -86,13 +86,13 @@ class Workspace(State):
         """Whether changes are on their way to the journal."""
         return bool(self._waiting or self._in_flight)
 
-    def bodies(self, numbers: Iterable[int]) -> list[bytes]:
-        """The JSON of these blocks, in this order. Blocks: call it off the loop."""
+    def bodies(self, numbers: Iterable[int]) -> Iterator[bytes]:
+        """The JSON of these blocks, in this order, read as it is asked for. Blocks: go through it off the loop."""
         seqs = self.timeline.seqs
         return self._journal.bodies([seqs[number] for number in numbers])
 
     def bodies_now(self, numbers: Sequence[int]) -> list[bytes] | None:
-        """The same for a few blocks without waiting, or None while a commit is under way."""
+        """The same without waiting; None while a commit is under way, or where they are many or long."""
         seqs = self.timeline.seqs
         return self._journal.bodies_now([seqs[number] for number in numbers])
 

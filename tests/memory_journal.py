@@ -34,12 +34,12 @@ class MemoryJournal:
         if not self._held:
             asyncio.get_running_loop().call_soon(self._decide)
 
-    def bodies(self, seqs: Sequence[int]) -> list[bytes]:
+    def bodies(self, seqs: Sequence[int]) -> Iterator[bytes]:
         by_seq = {record.seq: record.body for record in self.records}
-        return [by_seq[seq] for seq in seqs]
+        return (by_seq[seq] for seq in seqs)
 
     def bodies_now(self, seqs: Sequence[int]) -> list[bytes] | None:
-        return self.bodies(seqs)
+        return [*self.bodies(seqs)]
 
     def close(self) -> None:
         self.closed = True

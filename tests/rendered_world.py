@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
@@ -33,7 +33,7 @@ class Counting(MemoryJournal):
 
     asked = 0
 
-    def bodies(self, seqs: Sequence[int]) -> list[bytes]:
+    def bodies(self, seqs: Sequence[int]) -> Iterator[bytes]:
         self.asked += len(seqs)
         return super().bodies(seqs)
 

@@ -8,7 +8,7 @@ from collections.abc import Generator, Iterator
 
 import pytest
 
-from sidecar.pacing import LONG_PIECE, SECONDS_AT_ONCE, Pace, at_once, paced, to_its_end, unhurried
+from sidecar.pacing import LONG_WHILE, SECONDS_AT_ONCE, Pace, at_once, paced, to_its_end, unhurried
 
 
 async def turns_of_others(*, working: float) -> int:
@@ -84,11 +84,11 @@ def test_pieces_come_as_they_are_and_long_ones_are_rested_after(monkeypatch: pyt
 
     def pieces() -> Iterator[bytes]:
         yield b"short"
-        until = time.thread_time() + 2 * LONG_PIECE
+        until = time.thread_time() + 2 * LONG_WHILE
         while time.thread_time() < until:
             pass
         yield b"long"
 
     assert list(unhurried(pieces())) == [b"short", b"long"]
     assert len(rests) == 1
-    assert rests[0] >= 2 * LONG_PIECE
+    assert rests[0] >= 2 * LONG_WHILE

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import io
+from typing import Any
 
 import orjson
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from sidecar.pieces import LISTED_AT_ONCE, PACKED_AT_ONCE, SPELLED_AT_ONCE, listed, packed, spelled
+from sidecar.pieces import PACKED_AT_ONCE, SPELLED_AT_ONCE, SPLICED_AT_ONCE, Pieces, listed, members, packed, spelled
 
 
 @pytest.mark.parametrize("size", [0, 1, 2, 3, PACKED_AT_ONCE - 1, PACKED_AT_ONCE, 2 * PACKED_AT_ONCE + 2])
@@ -36,9 +40,27 @@ def test_no_piece_of_a_text_is_long() -> None:
     assert max(map(len, made.pieces)) == 6 * SPELLED_AT_ONCE
 
 
-@pytest.mark.parametrize("count", [0, 1, LISTED_AT_ONCE, 2 * LISTED_AT_ONCE + 1])
-def test_items_are_written_some_at_a_time_and_are_all_there(count: int) -> None:
-    rows = [{"sid": at, "title": "é"} for at in range(count)]
+@pytest.mark.parametrize("sizes", [[], [1], [10] * 60_000, [10] * 1000 + [SPLICED_AT_ONCE] * 9 + [10], [2**22] * 3])
+def test_items_are_written_some_at_a_time_and_are_all_there(sizes: list[int]) -> None:
+    rows = [{"sid": at, "title": "x" * size} for at, size in enumerate(sizes)]
     pieces = list(listed(rows, lambda row: {**row, "seen": True}))
-    assert orjson.loads(b"".join(pieces)) == [{**row, "seen": True} for row in rows]
-    assert len(pieces) == 2 + -(-count // LISTED_AT_ONCE)
+    assert b"".join(pieces) == orjson.dumps([{**row, "seen": True} for row in rows])
+    assert max(map(len, pieces)) <= SPLICED_AT_ONCE + max(sizes, default=0) + 60
+    assert len(pieces) <= 3 + sum(sizes) // SPLICED_AT_ONCE * 6
+
+
+@pytest.mark.parametrize("payload", [{}, {"a": 1}, {"é": [], "b": [1, {"c": None}], "d": {"e": ["x"]}}])
+def test_members_say_the_same_as_the_whole(payload: dict[str, Any]) -> None:
+    assert b"".join(members(payload)) == orjson.dumps(payload)
+
+
+def test_a_list_of_what_is_json_already_is_put_in_as_it_is() -> None:
+    assert b"".join(members({"blocks": [orjson.Fragment(b'{"a": 1}')] * 2})) == b'{"blocks":[{"a": 1},{"a": 1}]}'
+
+
+@given(st.lists(st.binary(max_size=9), max_size=9), st.lists(st.integers(1, 7), min_size=99, max_size=99))
+def test_pieces_are_read_as_one_stream(pieces: list[bytes], counts: list[int]) -> None:
+    whole, joined = Pieces(pieces), b"".join(pieces)
+    stream, plain = whole.opened(), io.BytesIO(joined)
+    assert [stream.read(count) for count in counts] == [plain.read(count) for count in counts]
+    assert (len(whole), whole.sha256()) == (len(joined), hashlib.sha256(joined).hexdigest())

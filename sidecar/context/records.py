@@ -5,16 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import orjson
-
 from sidecar.core.blocks import FLAGS, SHOWN
 from sidecar.core.context_blocks import record_in
 from sidecar.core.older_paths import resolved_turn
 from sidecar.core.operational import Operational
 from sidecar.looking import Looker
+from sidecar.recall import recall
 from sidecar.workspace import Workspace
-
-FEW_BLOCKS = 16  # that many are read faster than a thread is asked to
 
 Record = dict[str, Any]
 
@@ -81,9 +78,4 @@ class Records:
         return (await self.blocks(told[-1:]))[0] if told else None
 
     async def blocks(self, numbers: Sequence[int]) -> list[dict[str, Any]]:
-        if not numbers:
-            return []
-        bodies = self._workspace.bodies_now(numbers) if len(numbers) <= FEW_BLOCKS else None
-        if bodies is None:
-            bodies = await self._looker.off_loop(self._workspace.bodies, list(numbers))
-        return [orjson.loads(body) for body in bodies]
+        return await recall(self._workspace, self._looker, numbers) if numbers else []

@@ -14,10 +14,8 @@ from sidecar.core.blocks import FLAGS, SHOWN, TS, iso
 from sidecar.core.context_file import ToolIndex, TurnTold, prior_turn, rest
 from sidecar.core.operational import Operational
 from sidecar.core.paths import MessagePath
-from sidecar.pieces import listed
+from sidecar.pieces import listed, members
 from sidecar.workspace import Workspace
-
-PAGE = 1000
 
 Shown = Callable[[int, bytes], bytes]
 """A block's JSON as a reader of OUT_DIR may see it, from its number and its JSON."""
@@ -80,7 +78,8 @@ class ContextView:
             if at == len(turns) - 1:
                 last = told
                 break
-            yield (b"," if at else b"") + orjson.dumps(turn.turn_id) + b":" + orjson.dumps(prior_turn(told))
+            yield (b"," if at else b"") + orjson.dumps(turn.turn_id) + b":"
+            yield from members(prior_turn(told))
         yield b'},"sources_pool":'
         yield from listed(rows, self._shown_row)
         yield b"," + orjson.dumps(rest(last, max_sid=max_sid, tools=index.calls, now=time.time()))[1:]
@@ -112,10 +111,8 @@ class ContextView:
 
     def _blocks(self, numbers: Sequence[int]) -> dict[int, dict[str, Any]]:
         read: dict[int, dict[str, Any]] = {}
-        for at in range(0, len(numbers), PAGE):
-            page = numbers[at : at + PAGE]
-            for number, body in zip(page, self._workspace.bodies(page), strict=True):
-                read[number] = orjson.loads(self._shown(number, body))
+        for number, body in zip(numbers, self._workspace.bodies(numbers), strict=True):
+            read[number] = orjson.loads(self._shown(number, body))
         return read
 
 

@@ -6,8 +6,6 @@ Blob first, then row: a blob that no row names is nothing yet, and a row never n
 from __future__ import annotations
 
 import asyncio
-import hashlib
-import io
 import logging
 import secrets
 from collections.abc import Callable, Mapping, Sequence
@@ -23,6 +21,7 @@ from sidecar.core.errors import Fault, NotFound, StoreUnavailable
 from sidecar.core.index_rows import INDEX_ONLY, TTL_DAYS, Filters, IndexRow, Scope
 from sidecar.core.storage_names import Identity
 from sidecar.hosting import Hosting
+from sidecar.pieces import Pieces
 from sidecar.ports import Index
 from sidecar.workspace import Workspace
 
@@ -42,7 +41,7 @@ class Content:
     kind: str
     turn_id: str
     ts: float
-    payload: bytes
+    payload: Pieces
     text: str
     message_id: str = ""  # of the row that is there already; else one is made of the content
 
@@ -120,8 +119,7 @@ class Archive:
         blob, body = await asyncio.to_thread(self._record, content)
 
         def send() -> None:
-            sha256 = hashlib.sha256(body).hexdigest()
-            store.put(blob.key, io.BytesIO(body), size=len(body), sha256=sha256, mime=MIME)
+            store.put(blob.key, body.opened(), size=len(body), sha256=body.sha256(), mime=MIME)
 
         try:
             await self._hosting.ask(send)
@@ -184,11 +182,11 @@ class Archive:
             raise NotFound(row.message_id, "this row has no blob")
         return row.key
 
-    def _record(self, content: Content) -> tuple[Blob, bytes]:
+    def _record(self, content: Content) -> tuple[Blob, Pieces]:
         """The record as it is stored (seed-system 1.9), and where. Blocking: it serialises and hashes."""
         identity = self.identity
         own = content.message_id or message_id(
-            content.kind, content.ts, mark=content.turn_id + hashlib.sha256(content.payload).hexdigest()
+            content.kind, content.ts, mark=content.turn_id + content.payload.sha256()
         )
         rn = message_handle(identity, content.turn_id, own)
         record = {
@@ -202,7 +200,8 @@ class Archive:
             "role": "artifact",
             "text": content.text,
             "timestamp": iso(content.ts),
-            "payload": orjson.Fragment(content.payload),
+        }
+        about = {
             "meta": {
                 "kind": content.kind,
                 "message_id": own,
@@ -212,14 +211,14 @@ class Archive:
                 "rn": rn,
             },
         }
-        body = orjson.dumps(record)
+        pieces = [orjson.dumps(record)[:-1], b',"payload":', *content.payload.pieces, b",", orjson.dumps(about)[1:]]
         # What is stored again under the id of its row is another blob, and nobody else's even if two say the same: who
         # was not the first to name it in the row takes his own away.
         name = own if not content.message_id else message_id(content.kind, content.ts, mark=secrets.token_hex(16))
         key = blob_key(identity, content.turn_id, name)
         store = self._hosting.store
         assert store is not None
-        return Blob(own, key, store.uri(key), rn), body
+        return Blob(own, key, store.uri(key), rn), Pieces(pieces)
 
     def _read(self, key: str) -> dict[str, Any]:
         store = self._hosting.store

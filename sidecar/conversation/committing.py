@@ -8,7 +8,6 @@ saved with the same content is not stored again.
 from __future__ import annotations
 
 import asyncio
-import hashlib
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -43,6 +42,7 @@ from sidecar.core.saved_turns import SUMMARIES, WHOLE
 from sidecar.core.snapshots import pool_text, stream_text, timeline_text, words
 from sidecar.core.turn_log import ToldUses, row_text, turn_log
 from sidecar.looking import Looker
+from sidecar.pieces import Pieces
 from sidecar.workspace import Workspace
 
 TURNS_AT_ONCE = 4  # that are held in memory
@@ -76,7 +76,7 @@ class _Wish:
     turn_id: str
     ts: float
     text: str
-    payload: bytes | None = None
+    payload: Pieces | None = None
     digest: str = ""
 
 
@@ -298,7 +298,8 @@ class Committing:
         text = await self._looker.off_loop(_text_of, body)
         marked = workspace.vectors.get((turn_id, SUMMARY), 0)
         vector = await self._looker.off_loop(workspace.recorded, marked) if vectors and marked > seq else None
-        content = Content(SUMMARY, turn_id, ts, b"", words(text), message_id(SUMMARY, ts, mark=f"{turn_id} {number}"))
+        own = message_id(SUMMARY, ts, mark=f"{turn_id} {number}")
+        content = Content(SUMMARY, turn_id, ts, Pieces([]), words(text), own)
         row = self._archive.row(content, None, tags=tags_of(SUMMARY, turn_id))
         save.written.append(Written(row, vector))
         save.items[SUMMARIES].append(_item(row, needs_embedding=vector is None))
@@ -327,7 +328,7 @@ class Committing:
             save.items[turn_id].append(_item(known, needs_embedding=needs, digest=wish.digest))
             return
         own = known.message_id if known is not None else message_id(wish.kind, wish.ts, mark=turn_id)
-        content = Content(wish.kind, turn_id, wish.ts, wish.payload or b"", wish.text, own)
+        content = Content(wish.kind, turn_id, wish.ts, wish.payload or Pieces([]), wish.text, own)
         blob = await self._store(content) if wish.payload is not None else None
         save.fresh += [blob.key] if blob is not None else []
         role = _ROLES.get(wish.kind, "artifact")
@@ -379,8 +380,8 @@ def _place(item: Mapping[str, Any]) -> int:
     return WRITTEN_AT_TURN_END.index(kind) if kind in WRITTEN_AT_TURN_END else len(WRITTEN_AT_TURN_END)
 
 
-async def _hash(body: bytes) -> str:
-    return await asyncio.to_thread(lambda: hashlib.sha256(body).hexdigest())
+async def _hash(body: Pieces) -> str:
+    return await asyncio.to_thread(body.sha256)
 
 
 def _text_of(body: bytes) -> str:

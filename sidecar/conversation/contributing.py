@@ -34,6 +34,7 @@ from sidecar.core.conversation_names import message_id
 from sidecar.core.discretion import bounded_json
 from sidecar.core.errors import NotFound, NotPermitted, TooLarge, UnknownTurn
 from sidecar.core.index_rows import INDEX_ONLY, Commit, IndexRow, LeaseLost, Written, WrongDimension
+from sidecar.pieces import Pieces
 from sidecar.workspace import Workspace
 
 ACCOUNTING = "accounting"
@@ -162,7 +163,7 @@ class Contributions:
 def _content(given: Contribution, turn_id: str, own: str) -> Content:
     """What is stored, and what its row says. Blocking: it serialises."""
     content = given.content if given.content is not None else {"text": given.text}
-    payload = orjson.dumps(content)
+    payload = Pieces([orjson.dumps(content)])
     text = given.text if given.text is not None else bounded_json(content, TEXT_CHARS)
     return Content(given.kind, turn_id, time.time(), payload, text, own)
 

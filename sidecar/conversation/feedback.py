@@ -19,12 +19,14 @@ from typing import Any
 import orjson
 
 from sidecar.conversation.archive import Archive, Blob, Content
+from sidecar.conversation.gathering import serialised
 from sidecar.core import limits
 from sidecar.core.conversation_kinds import REACTION, TURN_LOG, tags_of
 from sidecar.core.conversation_names import message_id
 from sidecar.core.errors import NotFound, StoreUnavailable, UnknownTurn
 from sidecar.core.feedback import Payload, Reaction, feedback_of, in_order, mirrored, summary_with
 from sidecar.core.index_rows import Commit, Filters, IndexRow, RowChanged, Written
+from sidecar.pieces import Pieces
 from sidecar.workspace import Workspace
 
 log = logging.getLogger(__name__)
@@ -58,7 +60,7 @@ class Feedback:
             raise UnknownTurn(reaction.turn_id, "no turn of this id is known")
         said = orjson.dumps(reaction.record())
         own = message_id(REACTION, self._moment(reaction, mark), mark=mark or secrets.token_hex(8))
-        content = Content(REACTION, reaction.turn_id, reaction.ts, said, said.decode(), own)
+        content = Content(REACTION, reaction.turn_id, reaction.ts, Pieces([said]), said.decode(), own)
         until = time.monotonic() + self.patience
         blob = await self._put_in_time(content) if archive.stores else None
         tags = tags_of(REACTION, reaction.turn_id, f"origin:{reaction.origin}")
@@ -186,7 +188,7 @@ class Feedback:
             after = mirrored(payload, feedbacks)
             if after == payload and row == logged:
                 return
-            said = await asyncio.to_thread(orjson.dumps, after)
+            said = await serialised(after)
             blob = await archive.put(Content(TURN_LOG, row.turn_id, row.ts, said, row.text, row.message_id))
             row = replace(row, key=blob.key, hosted_uri=blob.hosted_uri, rn=blob.rn)
         commit = Commit(rows=(Written(row, expected=logged.change),))

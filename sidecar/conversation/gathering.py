@@ -24,8 +24,8 @@ from sidecar.core.standing import as_it_stands, changes_since
 from sidecar.core.streams import artifact_items, timeline_text_items
 from sidecar.core.turn_log import Told, tokens_of
 from sidecar.looking import Looker
-from sidecar.pacing import Pace
-from sidecar.pieces import listed
+from sidecar.pacing import Pace, unhurried
+from sidecar.pieces import Pieces, members
 from sidecar.workspace import Workspace
 
 T = TypeVar("T")
@@ -187,13 +187,9 @@ def as_told(moment: float) -> float:
     return moment_of(iso(moment))
 
 
-async def serialised(payload: Mapping[str, Any]) -> bytes:
+async def serialised(payload: Mapping[str, Any]) -> Pieces:
     """The JSON of a payload, made off the loop."""
-    return await asyncio.to_thread(lambda: orjson.dumps({name: _in_pieces(value) for name, value in payload.items()}))
-
-
-def _in_pieces(value: Any) -> Any:
-    return orjson.Fragment(b"".join(listed(value))) if isinstance(value, list) else value
+    return await asyncio.to_thread(lambda: Pieces([*unhurried(members(payload))]))
 
 
 _SAID = {"user.prompt": CHAT_USER, "assistant.completion": CHAT_ASSISTANT}

@@ -4,8 +4,25 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from sidecar.core.render import Message, encode, tokens_of
+
+
+class Rendered(NamedTuple):
+    """What one block became: its messages as JSON, a comma between two; how many they are, and what they count as."""
+
+    body: bytes
+    messages: int
+    tokens: int
+
+
+NOTHING = Rendered(b"", 0, 0)
+
+
+def put_down(messages: Sequence[Message]) -> Rendered:
+    """What these messages of one block come to."""
+    return Rendered(encode(messages), len(messages), sum(map(tokens_of, messages)))
 
 
 class Page:
@@ -39,18 +56,17 @@ class Page:
         other.counts, other.tokens, other.ends = self.counts[:], self.tokens[:], dict(self.ends)
         return other
 
-    def add(self, rendered: Sequence[Message], *, within: str) -> None:
+    def add(self, rendered: Rendered, *, within: str) -> None:
         """Take in what the next block became. `within` names its round, and is empty for a block that is in none."""
-        if rendered:
-            self._pieces.append(encode(rendered))
+        if rendered.messages:
+            self._pieces.append(rendered.body)
             if within:
                 self.ends.pop(within, None)
                 self.ends[within] = len(self.counts)
-        tokens = sum(map(tokens_of, rendered))
-        self.messages += len(rendered)
-        self.total_tokens += tokens
-        self.counts.append(len(rendered))
-        self.tokens.append(tokens)
+        self.messages += rendered.messages
+        self.total_tokens += rendered.tokens
+        self.counts.append(rendered.messages)
+        self.tokens.append(rendered.tokens)
 
     def close(self) -> bytes:
         """Put together what was added; answers the body."""

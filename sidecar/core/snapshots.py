@@ -64,7 +64,7 @@ def timeline_payload(ts: str, kept: Kept, rows: Iterable[Row], about: Conversati
     payload: Payload = {
         "version": VERSION,
         "ts": ts,
-        "blocks": orjson.Fragment(b"[%b]" % b",".join(kept.bodies)),
+        "blocks": [*map(orjson.Fragment, kept.bodies)],
         "indexes": list(kept.numbers),
         "sources_pool": compact,
         "turn_ids": list(about.turn_ids),

@@ -65,7 +65,7 @@ def turn_log(
         "end_ts": iso(turn.ended_at) if turn.ended_at is not None else None,
         "status": turn.status,
         "params": turn.params,
-        "blocks": orjson.Fragment(b"[%b]" % b",".join(told.bodies)),
+        "blocks": [*map(orjson.Fragment, told.bodies)],
         "indexes": list(told.numbers),
         "sources_used": list(told.sources_used),
         "blocks_count": len(told.numbers),

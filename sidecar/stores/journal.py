@@ -11,7 +11,7 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache, partial
 from typing import NamedTuple
 
@@ -20,17 +20,19 @@ from sidecar.core.limits import COMMIT_BYTES, COMMIT_GROUPS
 from sidecar.ports import Joined, Record
 from sidecar.stores.durable import make_folder
 from sidecar.stores.journal_chapters import Chapter, Row, join
-from sidecar.stores.journal_file import JournalFile, NoRoom, sealed, take_lock
+from sidecar.stores.journal_file import ROWS_AT_ONCE, JournalFile, NoRoom, sealed, take_lock
 from sidecar.stores.journal_repair import Damage, open_sound, rescue
 from sidecar.stores.journal_schema import SCHEMA, JournalDamaged, Schema
 from sidecar.stores.kernel import trim
 
 _log = logging.getLogger(__name__)
 
+BYTES_AT_ONCE = 2**20  # that much is read between two commits
+ROWS_NOW = 16  # so few are read faster than a thread is asked to
+BYTES_NOW = 2**16  # of each of them
 _PARTS_AHEAD = 4
 
 Done = Callable[[Exception | None], None]
-DoneReading = Callable[[list[bytes] | None, Exception | None], None]
 Post = Callable[[Callable[[], None]], None]
 
 
@@ -42,8 +44,7 @@ class _Group(NamedTuple):
 
 class _Reading(NamedTuple):
     seqs: Sequence[int]
-    done: DoneReading
-    post: Post
+    answer: Future[list[bytes]]
 
 
 def _run_here(step: Callable[[], None]) -> None:
@@ -131,48 +132,44 @@ class Journal:
         self._file.forget_pages()
         trim()
 
-    def bodies(self, seqs: Sequence[int]) -> list[bytes]:
+    def bodies(self, seqs: Sequence[int]) -> Iterator[bytes]:
         """The bodies of these records, in this order. Waits at most for the commit under way.
 
+        They are read a mebibyte at a time, so that nobody holds what he has not come to, and no commit waits for all.
         Raises JournalDamaged for a record that is not there or no longer what was written.
         """
-        now = self.bodies_now(seqs)
-        if now is not None:
-            return now
-        # By way of the writer, which serves readers before it begins another commit: a bare lock has no such manners.
-        answered = threading.Event()
-        answers: list[tuple[list[bytes] | None, Exception | None]] = []
-
-        def done(bodies: list[bytes] | None, failure: Exception | None) -> None:
-            answers.append((bodies, failure))
-            answered.set()
-
-        self._ask(_Reading(seqs, done, _run_here))
-        answered.wait()
-        ((bodies, failure),) = answers
-        if failure is not None:
-            raise failure
-        return bodies or []
+        at = 0
+        while at < len(seqs):
+            some = self._some_bodies(seqs[at : at + ROWS_AT_ONCE])
+            at += len(some)
+            yield from some
 
     def bodies_now(self, seqs: Sequence[int]) -> list[bytes] | None:
-        """The same in the calling thread, or None when a commit is under way. Never waits for a write or an fsync."""
-        if not self._turn.acquire(blocking=False):
+        """The same in the calling thread; None while a commit is under way, or where they are many or long.
+
+        Never waits for a write or an fsync.
+        """
+        if len(seqs) > ROWS_NOW or not self._turn.acquire(blocking=False):
             return None
         try:
-            return self._file.bodies(seqs)
+            return self._file.short_bodies(seqs, longest=BYTES_NOW)
         finally:
             self._turn.release()
 
-    def read(self, seqs: Sequence[int], done: DoneReading) -> None:
-        """The same without blocking: `done(bodies, None)` or `done(None, failure)` arrives through `post`."""
-        self._ask(_Reading(seqs, done, self._post))
-
-    def _ask(self, reading: _Reading) -> None:
+    def _some_bodies(self, seqs: Sequence[int]) -> list[bytes]:
+        if self._turn.acquire(blocking=False):
+            try:
+                return self._file.bodies(seqs, room=BYTES_AT_ONCE)
+            finally:
+                self._turn.release()
+        # By way of the writer, which serves readers before it begins another commit: a bare lock has no such manners.
+        reading = _Reading(seqs, Future())
         with self._changed:
             if self._closing:
                 raise JournalUnavailable("journal", "it is closed")
             self._readings.append(reading)
             self._changed.notify()
+        return reading.answer.result()
 
     # Writing
 
@@ -241,11 +238,11 @@ class Journal:
     def _answer(self, reading: _Reading) -> None:
         try:
             with self._turn:
-                bodies = self._file.bodies(reading.seqs)
+                bodies = self._file.bodies(reading.seqs, room=BYTES_AT_ONCE)
         except Exception as failure:  # noqa: BLE001 - whoever asked gets it
-            _hand_over(reading.post, partial(reading.done, None, failure))
+            reading.answer.set_exception(failure)
         else:
-            _hand_over(reading.post, partial(reading.done, bodies, None))
+            reading.answer.set_result(bodies)
 
     def _commit(self, batch: list[_Group]) -> None:
         if self.failed:

@@ -15,7 +15,7 @@ import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, nullcontext
-from itertools import chain
+from itertools import chain, takewhile
 from typing import cast
 from urllib.parse import quote
 
@@ -35,6 +35,7 @@ _ROWS_PER_INSERT = 64
 _ROWS_PER_FETCH = 512
 _LAST = 2**63 - 1
 _READ_SIZES = (1, 4, 16, 64, 256)
+ROWS_AT_ONCE = _READ_SIZES[-1]
 # What SQLite says of a damaged file quotes it, and what it quotes may be no text.
 _UNREADABLE = (sqlite3.DatabaseError, UnicodeDecodeError)
 # The plain error comes of statements that make no sense to SQLite: ours do, unless its tables are not ours any more.
@@ -153,21 +154,33 @@ class JournalFile:
                 raise NoRoom(str(error)) from error
             raise
 
-    def bodies(self, seqs: Sequence[int]) -> list[bytes]:
-        """The bodies of these rows, in this order. Raises JournalDamaged for a row that is not there or not itself."""
+    def bodies(self, seqs: Sequence[int], *, room: int) -> list[bytes]:
+        """The bodies of the first of these rows, in this order, until they come to `room` bytes: one at least.
+
+        Raises JournalDamaged for a row that is not there or not itself. At most `ROWS_AT_ONCE` are asked for.
+        """
         found: dict[int, bytes] = {}
-        for start in range(0, len(seqs), _READ_SIZES[-1]):
-            chunk = seqs[start : start + _READ_SIZES[-1]]
-            size = next(size for size in _READ_SIZES if size >= len(chunk))
-            asked = [*chunk, *[None] * (size - len(chunk))]
-            for seq, kind, head, body, h in self._connection.execute(_select(size), asked):
-                if not _intact(seq, kind, head, body, h):
-                    raise JournalDamaged(f"row {seq} of {self.path} is not what was written")
-                found[seq] = body
-        try:
-            return [found[seq] for seq in seqs]
-        except KeyError as missing:
-            raise JournalDamaged(f"row {missing} of {self.path} is not there") from None
+        for seq, kind, head, body, h in self._connection.execute(*_asking(_COLUMNS, seqs)):
+            if not _intact(seq, kind, head, body, h):
+                raise JournalDamaged(f"row {seq} of {self.path} is not what was written")
+            found[seq] = body
+            room -= len(body)
+            if room <= 0 and seqs[0] in found:
+                break
+        bodies = [*takewhile(lambda body: body is not None, map(found.get, seqs))]
+        if len(bodies) < len(seqs) and (room > 0 or not bodies):
+            raise JournalDamaged(f"row {seqs[len(bodies)]} of {self.path} is not there")
+        return bodies
+
+    def short_bodies(self, seqs: Sequence[int], *, longest: int) -> list[bytes] | None:
+        """The bodies of these rows, in this order; None where one is longer, whose bytes are not read then.
+
+        Raises as `bodies` does.
+        """
+        lengths = self._connection.execute(*_asking("SELECT max(length(body)) FROM journal", seqs)).fetchone()
+        if (lengths[0] or 0) > longest:
+            return None
+        return self.bodies(seqs, room=_LAST)
 
     def is_folded(self) -> bool:
         """Whether all is in the database and nothing in its log, as an owner that closed it leaves it."""
@@ -281,8 +294,10 @@ def _insert(rows: int) -> str:
     return "INSERT INTO journal VALUES" + ",".join(["(?,?,?,?,?)"] * rows)
 
 
-def _select(size: int) -> str:
-    return f"{_COLUMNS} WHERE seq IN ({','.join('?' * size)})"
+def _asking(what: str, seqs: Sequence[int]) -> tuple[str, list[int | None]]:
+    """A statement for these rows, of which there are few kinds, so that SQLite has it ready."""
+    size = next(size for size in _READ_SIZES if size >= len(seqs))
+    return f"{what} WHERE seq IN ({','.join('?' * size)})", [*seqs, *[None] * (size - len(seqs))]
 
 
 def _unlocked(path: str) -> sqlite3.Connection:

@@ -12,6 +12,7 @@ import orjson
 from sidecar.conversation.archive import Content
 from sidecar.conversation.contents import Contents
 from sidecar.core.index_rows import Filters, IndexRow
+from sidecar.pieces import Pieces
 from sidecar.server.wire import encode_in_pieces
 from tests.conversation.inside import EVERYTHING, Inside, inside
 
@@ -81,7 +82,7 @@ async def test_members_that_an_answer_does_not_list_are_left_out(tmp_path: Path)
 
 async def test_a_payload_that_is_no_object_is_told_as_a_member(tmp_path: Path) -> None:
     async with inside(tmp_path) as one:
-        blob = await one.archive.put(Content("my.note", "", 1.0, b"[1]", "x"))
-        row = one.archive.row(Content("my.note", "", 1.0, b"[1]", "x"), blob, tags=())
+        blob = await one.archive.put(Content("my.note", "", 1.0, Pieces([b"[1]"]), "x"))
+        row = one.archive.row(Content("my.note", "", 1.0, Pieces([b"[1]"]), "x"), blob, tags=())
         read = await Contents(one.archive).of([row], EVERYTHING, room=ROOM)
         assert told(read.told) == [{"payload": {"value": [1]}}]

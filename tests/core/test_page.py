@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sidecar.core.page import Page
+from sidecar.core.page import Page, put_down
 from sidecar.core.render import Message, decode
 
 BLOCKS = st.lists(st.tuples(st.lists(st.text("ab", max_size=9), max_size=3), st.sampled_from(["", "x", "y", "z"])))
@@ -18,7 +18,7 @@ def messages(texts: list[str]) -> list[Message]:
 def filled(blocks: list[tuple[list[str], str]], page: Page | None = None) -> Page:
     page = page or Page()
     for texts, within in blocks:
-        page.add(messages(texts), within=within)
+        page.add(put_down(messages(texts)), within=within)
     page.close()
     return page
 

@@ -58,7 +58,7 @@ def opened(folder: Path, files: Files, *, only_log: bool) -> None:
         assert all(tuple(one) == tuple(wanted[one[0] - 1]) for one in left), "a row that nobody wrote"
         if journal.damage is None or only_log:
             assert [one[0] for one in left] == list(range(1, len(left) + 1)), "rows are missing and nobody said so"
-        assert journal.bodies([one[0] for one in left]) == [one[3] for one in left]
+        assert [*journal.bodies([one[0] for one in left])] == [one[3] for one in left]
         if journal.damage is not None:
             assert journal.damage.rescued == len(left)
             assert os.path.exists(journal.damage.moved_to)

@@ -11,14 +11,14 @@ import stat
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
 from sidecar.core.errors import JournalUnavailable
 from sidecar.ports import Record
-from sidecar.stores.journal import Journal
+from sidecar.stores.journal import BYTES_NOW, ROWS_NOW, Journal
 from sidecar.stores.journal_file import PAGE, JournalLocked
 from sidecar.stores.journal_schema import SCHEMA, JournalDamaged, JournalNewer, Schema
 
@@ -214,14 +214,15 @@ def test_a_loop_that_is_closed_stops_no_commit(tmp_path: Path, caplog: pytest.Lo
 def test_bodies_come_in_the_order_asked_for(journal: Journal) -> None:
     append(journal, *[record(seq) for seq in range(1, 701)])
     asked = [700, 1, 350, 1, *range(2, 600)]
-    assert journal.bodies(asked) == [b'{"body":%d}' % seq for seq in asked]
-    assert journal.bodies([]) == []
+    assert [*journal.bodies(asked)] == [b'{"body":%d}' % seq for seq in asked]
+    assert [*journal.bodies([])] == []
+    assert journal.bodies_now([]) == []
 
 
 def test_a_record_that_was_never_written_has_no_body(journal: Journal) -> None:
     append(journal, record(1))
     with pytest.raises(JournalDamaged, match="row 2"):
-        journal.bodies([1, 2])
+        list(journal.bodies([1, 2]))
 
 
 def test_reading_waits_for_no_commit_when_it_must_not(journal: Journal) -> None:
@@ -234,7 +235,7 @@ def test_reading_waits_for_no_commit_when_it_must_not(journal: Journal) -> None:
 def test_a_reader_that_waits_is_served_after_the_commit_under_way(journal: Journal) -> None:
     append(journal, record(1))
     answers: list[list[bytes]] = []
-    reader = threading.Thread(target=lambda: answers.append(journal.bodies([1])))
+    reader = threading.Thread(target=lambda: answers.append([*journal.bodies([1])]))
     with journal._turn:
         reader.start()
         reader.join(0.05)
@@ -243,21 +244,55 @@ def test_a_reader_that_waits_is_served_after_the_commit_under_way(journal: Journ
     assert answers == [[record(1).body]]
 
 
-async def test_reading_without_blocking_answers_through_post(tmp_path: Path) -> None:
-    loop = asyncio.get_running_loop()
-    journal = Journal.open(str(tmp_path), post=loop.call_soon_threadsafe)
-    answers: asyncio.Queue[tuple[list[bytes] | None, Exception | None]] = asyncio.Queue()
-    durable: asyncio.Future[None] = loop.create_future()
-    journal.append([record(1)], lambda _: durable.set_result(None))
-    async with asyncio.timeout(CEILING):
-        await durable
-        journal.read([1], lambda *answer: answers.put_nowait(answer))
-        journal.read([9], lambda *answer: answers.put_nowait(answer))
-        assert await answers.get() == ([record(1).body], None)
-        bodies, failure = await answers.get()
-    journal.close()
-    assert bodies is None
-    assert isinstance(failure, JournalDamaged)
+def test_a_reader_that_waits_for_what_is_not_there_is_told_so(journal: Journal) -> None:
+    append(journal, record(1))
+    faults: list[Exception] = []
+
+    def read() -> None:
+        try:
+            list(journal.bodies([9]))
+        except JournalDamaged as fault:
+            faults.append(fault)
+
+    reader = threading.Thread(target=read)
+    with journal._turn:
+        reader.start()
+        reader.join(0.05)
+    reader.join(CEILING)
+    assert [str(fault).split(" of ")[0] for fault in faults] == ["row 9"]
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_long_bodies_are_read_a_mebibyte_at_a_time(
+    journal: Journal, monkeypatch: pytest.MonkeyPatch, order: int
+) -> None:
+    bodies = [bytes([65 + at]) * size for at, size in enumerate([700_000, 10, 700_000, 3 << 20, 2 << 20, 5])]
+    append(journal, *[Record(seq, "block", b"{}", body) for seq, body in enumerate(bodies, 1)])
+    read: list[int] = []
+    some_bodies = journal._file.bodies
+
+    def counted(seqs: Sequence[int], *, room: int) -> list[bytes]:
+        found = some_bodies(seqs, room=room)
+        read.append(len(found))
+        return found
+
+    monkeypatch.setattr(journal._file, "bodies", counted)
+    asked = range(1, len(bodies) + 1)[::order]
+    reading = journal.bodies(asked)
+    assert next(reading) == bodies[::order][0]
+    assert len(read) == 1, "nothing is read that nobody came to"
+    assert [*reading] == bodies[::order][1:]
+    # What is asked for in another order than it lies in is read on until the first of it is met.
+    assert read == ([3, 1, 1, 1] if order > 0 else [6])
+
+
+def test_what_is_long_or_many_is_not_read_at_once(journal: Journal) -> None:
+    long = Record(1, "block", b"{}", b"x" * (BYTES_NOW + 1))
+    short = [Record(seq, "block", b"{}", b"x" * BYTES_NOW) for seq in range(2, ROWS_NOW + 3)]
+    append(journal, long, *short)
+    assert journal.bodies_now([2, 1]) is None
+    assert journal.bodies_now(range(2, ROWS_NOW + 2)) == [b"x" * BYTES_NOW] * ROWS_NOW
+    assert journal.bodies_now(range(2, ROWS_NOW + 3)) is None
 
 
 # Refusals
@@ -275,7 +310,7 @@ def test_a_full_disk_refuses_the_group_and_the_next_one_is_tried_again(tmp_path:
     refusal = append(journal, record(2), record(3, b"x" * 100_000))
     assert isinstance(refusal, JournalUnavailable)
     assert not journal.failed
-    assert journal.bodies([1]) == [record(1).body]
+    assert [*journal.bodies([1])] == [record(1).body]
     assert append(journal, record(2)) is None
     journal.close()
     assert loaded(tmp_path) == [record(1), record(2)]
@@ -343,7 +378,7 @@ while not journal.failed:
     append(seq)
 append(seq + 1)
 acknowledged = events.count(True)
-assert journal.bodies(range(1, acknowledged + 1)) == [b"x" * 500] * acknowledged
+assert [*journal.bodies(range(1, acknowledged + 1))] == [b"x" * 500] * acknowledged
 assert events[acknowledged:] == [False, "fatal", False], events[acknowledged:]
 print(acknowledged)
 """
@@ -380,7 +415,7 @@ def append(seq):
     return answers[0] is None
 full = next(seq for seq in range(1, 5000) if not append(seq))
 assert not journal.failed
-assert journal.bodies([full - 1]) == [b"x" * 500]
+assert [*journal.bodies([full - 1])] == [b"x" * 500]
 assert not append(full)
 os.unlink(folder + "/filler")
 assert append(full)
@@ -499,7 +534,7 @@ def test_a_flipped_bit_is_never_served_and_always_reported(tmp_path: Path) -> No
             assert Path(journal.damage.moved_to).stat().st_size == len(content)
             assert journal.damage.rescued == len(records)
             found += 1
-        assert journal.bodies([seq for seq, *_ in records]) == [body for *_, body in records]
+        assert [*journal.bodies([seq for seq, *_ in records])] == [body for *_, body in records]
         journal.close()
         assert loaded(folder) == records
         shutil.rmtree(folder)
@@ -556,7 +591,7 @@ def test_one_bad_number_costs_no_row(tmp_path: Path) -> None:
     assert list(journal.load()) == wanted
     assert journal.damage is not None
     assert (journal.damage.rescued, journal.damage.lost) == (2000, 0)
-    assert journal.bodies([99, 100, 101]) == [one.body for one in wanted[98:101]]
+    assert [*journal.bodies([99, 100, 101])] == [one.body for one in wanted[98:101]]
     journal.close()
     assert loaded(tmp_path) == wanted
 
@@ -567,7 +602,7 @@ def test_a_row_that_went_bad_since_the_start_is_not_served(tmp_path: Path) -> No
     path.write_bytes(path.read_bytes().replace(wanted[199].body, wanted[199].body[::-1]))
     journal = Journal.open(str(tmp_path))
     with pytest.raises(JournalDamaged, match="row 200"):
-        journal.bodies([200])
+        list(journal.bodies([200]))
     journal.close()
 
 
