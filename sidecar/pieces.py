@@ -14,6 +14,8 @@ from typing import IO, TYPE_CHECKING, Any, BinaryIO, cast
 
 import orjson
 
+from sidecar.core.spelled import Spelled
+
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
@@ -83,23 +85,29 @@ def spelled(text: str) -> Pieces:
 
 def listed(items: Sequence[Any], said: Callable[[Any], Any] = lambda item: item) -> Iterator[bytes]:
     """A list as JSON, each item as it is `said`. Blocks when it is long: call it off the loop."""
-    yield b"["
-    yield from spliced(orjson.dumps(said(item)) for item in items)
-    yield b"]"
+    return spliced(orjson.dumps(said(item)) for item in items)
 
 
 def spliced(items: Iterable[bytes]) -> Iterator[bytes]:
-    """Items that are JSON, a comma between two: short ones put together, long ones alone."""
+    """A list of what is JSON already: short items are put together, long ones go out as they are."""
     some: list[bytes] = []
-    size, comma = 0, b""
+    size, before = 0, b"["
     for item in items:
-        some.append(item)
-        size += len(item) + 1
-        if size >= SPLICED_AT_ONCE:
-            yield comma + b",".join(some)
-            some, size, comma = [], 0, b","
+        is_long = len(item) >= SPLICED_AT_ONCE
+        if not is_long:
+            some.append(item)
+            size += len(item) + 1
+        if some and (is_long or size >= SPLICED_AT_ONCE):
+            yield before + b",".join(some)
+            some, size, before = [], 0, b","
+        if is_long:
+            yield before
+            yield item
+            before = b","
     if some:
-        yield comma + b",".join(some)
+        yield before + b",".join(some)
+        before = b","
+    yield b"]" if before == b"," else b"[]"
 
 
 def members(payload: Mapping[str, Any]) -> Iterator[bytes]:
@@ -107,7 +115,9 @@ def members(payload: Mapping[str, Any]) -> Iterator[bytes]:
     before = b"{"
     for name, value in payload.items():
         yield before + orjson.dumps(name) + b":"
-        if isinstance(value, list):
+        if isinstance(value, Spelled):
+            yield from spliced(value)
+        elif isinstance(value, list):
             yield from listed(value)
         else:
             yield orjson.dumps(value)

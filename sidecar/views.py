@@ -141,11 +141,11 @@ class Views:
     def _pieces(self, count: int, rows: list[dict[str, Any]]) -> Iterator[bytes]:
         """The view in pieces, so that a long timeline is never held whole. Runs in a hand, reads append-only state."""
         workspace = self._workspace
-        yield b'{"version":1,"ts":' + orjson.dumps(iso(time.time())) + b',"blocks":['
+        yield b'{"version":1,"ts":' + orjson.dumps(iso(time.time())) + b',"blocks":'
         bodies = zip(range(count), workspace.bodies(range(count)), strict=True)
         yield from spliced(self._shown(number, body) for number, body in bodies)
         last = workspace.timeline.heads[count - 1][2] if count else None
-        yield b'],"sources_pool":'
+        yield b',"sources_pool":'
         yield from listed(rows, self._shown_row)
         tail = {
             "turn_ids": list(workspace.turn_ids),

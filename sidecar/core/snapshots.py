@@ -12,6 +12,7 @@ from typing import Any
 import orjson
 
 from sidecar.core.limits import ROW_TEXT_BYTES
+from sidecar.core.spelled import Spelled
 from sidecar.core.timeline import Timeline
 
 VERSION = 1
@@ -64,7 +65,7 @@ def timeline_payload(ts: str, kept: Kept, rows: Iterable[Row], about: Conversati
     payload: Payload = {
         "version": VERSION,
         "ts": ts,
-        "blocks": [*map(orjson.Fragment, kept.bodies)],
+        "blocks": Spelled(kept.bodies),
         "indexes": list(kept.numbers),
         "sources_pool": compact,
         "turn_ids": list(about.turn_ids),

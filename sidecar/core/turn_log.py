@@ -19,6 +19,7 @@ from sidecar.core.artifacts import Artifact, Version
 from sidecar.core.blocks import CALL, FLAGS, PATH, SHOWN, TS, Head, iso
 from sidecar.core.counting import binary_tokens, count_tokens, packed_size
 from sidecar.core.happened import Call, Turn
+from sidecar.core.spelled import Spelled
 from sidecar.core.uses import Uses
 
 VERSION = 1
@@ -65,7 +66,7 @@ def turn_log(
         "end_ts": iso(turn.ended_at) if turn.ended_at is not None else None,
         "status": turn.status,
         "params": turn.params,
-        "blocks": [*map(orjson.Fragment, told.bodies)],
+        "blocks": Spelled(told.bodies),
         "indexes": list(told.numbers),
         "sources_used": list(told.sources_used),
         "blocks_count": len(told.numbers),

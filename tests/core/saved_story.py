@@ -38,6 +38,7 @@ from sidecar.core.storage_names import Identity, handle_for, key_for
 from sidecar.core.told_blocks import content_block, digest_block
 from sidecar.core.turn_log import Told, ToldUses, turn_log
 from sidecar.core.uses import How
+from sidecar.pieces import members
 
 IDENTITY = Identity("acme", "inn", "ann", "registered", "c-1")
 START = 1_770_000_000.0
@@ -183,7 +184,7 @@ class Story:
         known = state.turns.durable.get(turn) or Turn(turn, "")
         heads, tools, used = state.timeline.heads, state.timeline.tools, ToldUses(state.calls.durable, state.uses)
         payload = turn_log(known, told, heads=heads, tools=tools, files=files, used=used)
-        return orjson.loads(orjson.dumps(payload))
+        return orjson.loads(b"".join(members(payload)))
 
     def pool(self) -> dict[str, Any]:
         about = Conversation(turn_ids=self.state.turn_ids)
@@ -194,7 +195,7 @@ class Story:
         numbers = kept_numbers(state.timeline, len(state.timeline))
         kept = Kept(bodies=[self.as_it_stands(n) for n in numbers], numbers=numbers, next_block=len(state.timeline))
         about = Conversation(turn_ids=state.turn_ids, started_at="2026-02-02T00:00:00Z")
-        return orjson.loads(orjson.dumps(timeline_payload("", kept, state.pool.all_rows(), about)))
+        return orjson.loads(b"".join(members(timeline_payload("", kept, state.pool.all_rows(), about))))
 
     def as_it_stands(self, number: int) -> bytes:
         state = self.state

@@ -13,6 +13,7 @@ from sidecar.core.happened import Happened, Turn
 from sidecar.core.inventory import FileFact, StatKey
 from sidecar.core.state import State
 from sidecar.core.turn_log import Told, ToldUses, files_of, row_text, tokens_of, turn_log
+from sidecar.pieces import members
 
 PATH = "turn_1/files/a.txt"
 LOGICAL = "fi:turn_1.files/a.txt"
@@ -49,7 +50,7 @@ def log_of(state: State, *, truncated: bool = False, **more: Any) -> dict[str, A
     used = ToldUses(state.calls.durable, state.uses)
     turn = more.pop("turn", TURN)
     payload = turn_log(turn, told, heads=heads, tools=tools, files=state.artifacts, used=used, **more)
-    return orjson.loads(orjson.dumps(payload))
+    return orjson.loads(b"".join(members(payload)))
 
 
 def test_the_log_has_its_fixed_members() -> None:
