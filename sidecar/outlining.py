@@ -117,7 +117,7 @@ class Outlining:
             self._titles.update(await self._looker.off_loop(self._titles_of, fresh[at : at + PROMPTS_AT_ONCE]))
 
     def _titles_of(self, numbers: Sequence[int]) -> dict[int, str]:
-        bodies = zip(numbers, self._workspace.bodies(numbers), strict=True)
+        bodies = zip(numbers, self._workspace.bodies_in_turn(numbers), strict=True)
         return {
             number: title_of(str(orjson.loads(body).get("text") or ""), limits.TITLE_CHARS) for number, body in bodies
         }

@@ -17,4 +17,4 @@ async def recall(workspace: Workspace, looker: Looker, numbers: Sequence[int]) -
     if bodies is not None:
         return [orjson.loads(body) for body in bodies]
     asked = [*numbers]
-    return await looker.off_loop(lambda: [orjson.loads(body) for body in workspace.bodies(asked)])
+    return await looker.off_loop(lambda: [orjson.loads(body) for body in workspace.bodies_in_turn(asked)])

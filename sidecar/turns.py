@@ -173,7 +173,7 @@ class Turns:
     def _used_in(self, numbers: Sequence[int], sids: Sequence[int]) -> set[int]:
         """The sources that these blocks use. Blocking."""
         used: set[int] = set()
-        for body in self._workspace.bodies(numbers):
+        for body in self._workspace.bodies_in_turn(numbers):
             used |= sources_used_in(orjson.loads(body), sids)
         return used
 

@@ -142,7 +142,7 @@ class Views:
         """The view in pieces, so that a long timeline is never held whole. Runs in a hand, reads append-only state."""
         workspace = self._workspace
         yield b'{"version":1,"ts":' + orjson.dumps(iso(time.time())) + b',"blocks":'
-        bodies = zip(range(count), workspace.bodies(range(count)), strict=True)
+        bodies = zip(range(count), workspace.bodies_in_turn(range(count)), strict=True)
         yield from spliced(self._shown(number, body) for number, body in bodies)
         last = workspace.timeline.heads[count - 1][2] if count else None
         yield b',"sources_pool":'

@@ -86,8 +86,12 @@ class Workspace(State):
         """Whether changes are on their way to the journal."""
         return bool(self._waiting or self._in_flight)
 
-    def bodies(self, numbers: Iterable[int]) -> Iterator[bytes]:
-        """The JSON of these blocks, in this order, read as it is asked for. Blocks: go through it off the loop."""
+    def bodies(self, numbers: Iterable[int]) -> list[bytes]:
+        """The JSON of these blocks, in this order. Blocks: call it off the loop."""
+        return [*self.bodies_in_turn(numbers)]
+
+    def bodies_in_turn(self, numbers: Iterable[int]) -> Iterator[bytes]:
+        """The same, each read when it is about to be asked for. Blocks: go through it off the loop."""
         seqs = self.timeline.seqs
         return self._journal.bodies([seqs[number] for number in numbers])
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -84,7 +84,7 @@ async def test_a_long_tail_of_nothing_is_not_walked_to_its_end(inside: Inside, m
     read: list[int] = []
     bodies = inside.workspace.bodies
 
-    def counted(numbers: Any) -> Iterator[bytes]:
+    def counted(numbers: Any) -> list[bytes]:
         read.extend(numbers)
         return bodies(numbers)
 

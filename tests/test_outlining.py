@@ -33,7 +33,7 @@ async def test_a_prompt_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyP
         await make(inside, 2)
         first = await inside.ask("workspace/outline")
         with monkeypatch.context() as patched:
-            patched.setattr(inside.workspace, "bodies", None)
+            patched.setattr(inside.workspace, "bodies_in_turn", None)
             assert await inside.ask("workspace/outline") == first
 
 

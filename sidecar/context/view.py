@@ -111,7 +111,7 @@ class ContextView:
 
     def _blocks(self, numbers: Sequence[int]) -> dict[int, dict[str, Any]]:
         read: dict[int, dict[str, Any]] = {}
-        for number, body in zip(numbers, self._workspace.bodies(numbers), strict=True):
+        for number, body in zip(numbers, self._workspace.bodies_in_turn(numbers), strict=True):
             read[number] = orjson.loads(self._shown(number, body))
         return read
 

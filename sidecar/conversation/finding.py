@@ -165,7 +165,7 @@ class Finding:
 
     def _take(self, view: TurnView, numbers: Sequence[int]) -> None:
         """Blocking."""
-        for body in self._workspace.bodies(numbers):
+        for body in self._workspace.bodies_in_turn(numbers):
             view.take(orjson.loads(body))
 
     def _ended(self, turn_id: str) -> float:

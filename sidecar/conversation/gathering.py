@@ -156,7 +156,7 @@ class Gathering:
 
     def _standing(self, numbers: Sequence[int], changes: Sequence[dict[str, Any]]) -> list[bytes]:
         """Blocking."""
-        bodies = self._workspace.bodies(numbers)
+        bodies = self._workspace.bodies_in_turn(numbers)
         return [as_it_stands(body, changed) for body, changed in zip(bodies, changes, strict=True)]
 
     def _count(self, counted: _Counted, numbers: Sequence[int], bodies: Sequence[bytes]) -> None:

@@ -6,6 +6,7 @@ import asyncio
 import base64
 import shutil
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -383,13 +384,13 @@ async def test_the_end_of_a_turn_reads_no_picture_and_few_blocks_at_once(
     notes = [{"type": "react.notes", "text": f"note {at}"} for at in range(40)]
     await inside.ask("timeline/append", {"blocks": [{**made, "meta": meta}, *notes]})
     asked: list[list[int]] = []
-    bodies = inside.workspace.bodies
+    bodies = inside.workspace.bodies_in_turn
 
-    def counted(numbers: Any) -> list[bytes]:
+    def counted(numbers: Any) -> Iterator[bytes]:
         asked.append(list(numbers))
         return bodies(numbers)
 
-    monkeypatch.setattr(inside.workspace, "bodies", counted)
+    monkeypatch.setattr(inside.workspace, "bodies_in_turn", counted)
     ending = Ending("turn_1", "done", None, "completed", {})
     assert await inside.assembly.services.turns.sources_used(ending) == [1]
     mimes = {inside.workspace.timeline.heads[number][MIME] for some in asked for number in some}
