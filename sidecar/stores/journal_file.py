@@ -154,7 +154,7 @@ class JournalFile:
                 raise NoRoom(str(error)) from error
             raise
 
-    def bodies(self, seqs: Sequence[int], *, room: int) -> list[bytes]:
+    def bodies(self, seqs: Sequence[int], *, room: int = _LAST) -> list[bytes]:
         """The bodies of the first of these rows, in this order, until they come to `room` bytes: one at least.
 
         Raises JournalDamaged for a row that is not there or not itself. At most `ROWS_AT_ONCE` are asked for.
@@ -180,7 +180,7 @@ class JournalFile:
         lengths = self._connection.execute(*_asking("SELECT max(length(body)) FROM journal", seqs)).fetchone()
         if (lengths[0] or 0) > longest:
             return None
-        return self.bodies(seqs, room=_LAST)
+        return self.bodies(seqs)
 
     def is_folded(self) -> bool:
         """Whether all is in the database and nothing in its log, as an owner that closed it leaves it."""
