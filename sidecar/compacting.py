@@ -11,8 +11,6 @@ from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
-import orjson
-
 from sidecar.core import limits
 from sidecar.core.artifacts import Artifact
 from sidecar.core.blocks import FLAGS, HIDDEN, PATH, SUMMARY, TYPE, Defaults, tell
@@ -34,10 +32,10 @@ from sidecar.core.mentions import mentions
 from sidecar.core.notices import Notice, notice
 from sidecar.core.paths import FilePath, Path, PoolPath, parse
 from sidecar.core.render import NEVER_SHOWN, as_text, decode, forgotten_by, replacement_of, summary_text
-from sidecar.core.standing import changes_since, with_changes
 from sidecar.looking import Looker
 from sidecar.pacing import Pace
 from sidecar.pages import Pages, Sight
+from sidecar.recall import recall_as_they_stand
 from sidecar.rendering import Rendering
 from sidecar.workspace import Workspace
 
@@ -121,12 +119,7 @@ class Compacting:
         return {} if number is None else (await self._blocks([number]))[0]
 
     async def _blocks(self, numbers: Sequence[int]) -> list[dict[str, Any]]:
-        workspace = self._workspace
-        bodies = await self._looker.off_loop(workspace.bodies, list(numbers))
-        return [
-            with_changes(orjson.loads(body), changes_since(workspace.timeline, workspace.artifacts, number))
-            for number, body in zip(numbers, bodies, strict=True)
-        ]
+        return await recall_as_they_stand(self._workspace, self._looker, numbers)
 
     async def _texts(self, pages: Pages, cut: int) -> AsyncIterator[str]:
         """What the agent sees of the blocks before the cut, message by message."""

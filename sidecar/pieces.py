@@ -8,18 +8,15 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import io
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import IO, TYPE_CHECKING, Any, BinaryIO, cast
+from typing import IO, Any, BinaryIO, cast
 
 import orjson
 
 from sidecar.core.spelled import Spelled
 
-if TYPE_CHECKING:
-    from _typeshed import WriteableBuffer
-
-SPLICED_AT_ONCE = 256 * 1024  # bytes
+GATHERED_BYTES = 256 * 1024
 SPELLED_AT_ONCE = 64 * 1024  # characters
 PACKED_AT_ONCE = 192 * 1024  # bytes; a multiple of three, so that the pieces of base64 follow each other
 
@@ -52,29 +49,22 @@ class Pieces:
         return cast(BinaryIO, _Stream(self.pieces))
 
 
-class _Stream(io.RawIOBase):
+class _Stream:
     def __init__(self, pieces: Iterable[bytes]) -> None:
-        super().__init__()
-        self._pieces = iter(pieces)
+        self._pieces = filter(None, pieces)
         self._rest = memoryview(b"")
 
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: WriteableBuffer) -> int:
-        room = memoryview(buffer).cast("B")
-        filled = 0
-        while filled < len(room):
+    def read(self, size: int = -1) -> bytes:
+        size = sys.maxsize if size < 0 else size
+        some: list[memoryview] = []
+        while size:
+            self._rest = self._rest or memoryview(next(self._pieces, b""))
             if not self._rest:
-                piece = next(self._pieces, None)
-                if piece is None:
-                    break
-                self._rest = memoryview(piece)
-            count = min(len(room) - filled, len(self._rest))
-            room[filled : filled + count] = self._rest[:count]
-            self._rest = self._rest[count:]
-            filled += count
-        return filled
+                break
+            some.append(self._rest[:size])
+            self._rest = self._rest[size:]
+            size -= len(some[-1])
+        return b"".join(some)
 
 
 def spelled(text: str) -> Pieces:
@@ -83,44 +73,53 @@ def spelled(text: str) -> Pieces:
     return Pieces([b'"', *(orjson.dumps(one)[1:-1] for one in some), b'"'])
 
 
+def gathered(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """The same text in pieces of some size: short ones are put together, long ones go out as they are."""
+    some: list[bytes] = []
+    size = 0
+    for piece in pieces:
+        is_long = len(piece) >= GATHERED_BYTES
+        if not is_long:
+            some.append(piece)
+            size += len(piece)
+        if some and (is_long or size >= GATHERED_BYTES):
+            yield b"".join(some)
+            some, size = [], 0
+        if is_long:
+            yield piece
+    if some:
+        yield b"".join(some)
+
+
 def listed(items: Sequence[Any], said: Callable[[Any], Any] = lambda item: item) -> Iterator[bytes]:
     """A list as JSON, each item as it is `said`. Blocks when it is long: call it off the loop."""
     return spliced(orjson.dumps(said(item)) for item in items)
 
 
 def spliced(items: Iterable[bytes]) -> Iterator[bytes]:
-    """A list of what is JSON already: short items are put together, long ones go out as they are."""
-    some: list[bytes] = []
-    size, before = 0, b"["
+    """A list of what is JSON already."""
+    before = b"["
     for item in items:
-        is_long = len(item) >= SPLICED_AT_ONCE
-        if not is_long:
-            some.append(item)
-            size += len(item) + 1
-        if some and (is_long or size >= SPLICED_AT_ONCE):
-            yield before + b",".join(some)
-            some, size, before = [], 0, b","
-        if is_long:
-            yield before
-            yield item
-            before = b","
-    if some:
-        yield before + b",".join(some)
+        yield before
+        yield item
         before = b","
     yield b"]" if before == b"," else b"[]"
 
 
 def members(payload: Mapping[str, Any]) -> Iterator[bytes]:
-    """An object as JSON, item by item of its lists. Blocks when it is long: call it off the loop."""
+    """An object as JSON, as far as it is made of objects and lists. Blocks when it is long: call it off the loop."""
     before = b"{"
     for name, value in payload.items():
         yield before + orjson.dumps(name) + b":"
-        if isinstance(value, Spelled):
-            yield from spliced(value)
-        elif isinstance(value, list):
-            yield from listed(value)
-        else:
-            yield orjson.dumps(value)
+        match value:
+            case Spelled():
+                yield from spliced(value)
+            case list():
+                yield from listed(value)
+            case dict():
+                yield from members(value)
+            case _:
+                yield orjson.dumps(value)
         before = b","
     yield b"}" if payload else b"{}"
 

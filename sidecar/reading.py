@@ -18,11 +18,10 @@ from sidecar.core.errors import NotFound
 from sidecar.core.inventory import StatKey
 from sidecar.core.mime import is_packed, is_text_head, is_textual, mime_by_name, mime_of
 from sidecar.core.paths import FilePath
-from sidecar.core.standing import changes_since, with_changes
 from sidecar.looking import Looker
 from sidecar.pieces import Pieces, packed, spelled
 from sidecar.ports import OutDir
-from sidecar.recall import recall
+from sidecar.recall import recall_as_they_stand
 from sidecar.rehost import Missing, Rehoster
 from sidecar.workspace import Workspace
 
@@ -189,15 +188,10 @@ class Reader:
 
     async def texts(self, logical: str) -> list[tuple[int, dict[str, Any]]]:
         """The blocks at a path that is no file with their numbers, oldest first, as they stand."""
-        numbers = self._workspace.timeline.at(logical)
+        numbers = [*self._workspace.timeline.at(logical)]  # which grows while they are read
         if not numbers:
             return []
-        blocks = await recall(self._workspace, self._looker, numbers)
-        timeline, artifacts = self._workspace.timeline, self._workspace.artifacts
-        return [
-            (number, with_changes(block, changes_since(timeline, artifacts, number)))
-            for number, block in zip(numbers, blocks, strict=True)
-        ]
+        return [*zip(numbers, await recall_as_they_stand(self._workspace, self._looker, numbers), strict=True)]
 
     async def sources_used(self, path: FilePath, content: Content) -> list[int]:
         """The sources cited in a text, ascending; what was told of the artifact wins over what is found in it."""

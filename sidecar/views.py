@@ -44,7 +44,7 @@ from sidecar.core.sources import complete
 from sidecar.core.standing import changes_since, with_changes
 from sidecar.looking import Looker
 from sidecar.pacing import unhurried
-from sidecar.pieces import listed, spliced
+from sidecar.pieces import gathered, listed, spliced
 from sidecar.ports import OutDir
 from sidecar.workspace import Workspace
 
@@ -114,7 +114,7 @@ class Views:
         async with self._writing:
             revision = self._workspace.revision
             if revision != self._written.get(name) or not await self._looker.off_loop(self._stands, name):
-                await self._looker.write_long(self._outdir.write_whole, name, unhurried(self._made[name]()))
+                await self._looker.write_long(self._outdir.write_whole, name, unhurried(gathered(self._made[name]())))
                 self._written[name] = revision
 
     def _stands(self, name: str) -> bool:

@@ -14,10 +14,11 @@ from hypothesis import strategies as st
 
 from sidecar.core.spelled import Spelled
 from sidecar.pieces import (
+    GATHERED_BYTES,
     PACKED_AT_ONCE,
     SPELLED_AT_ONCE,
-    SPLICED_AT_ONCE,
     Pieces,
+    gathered,
     listed,
     members,
     packed,
@@ -51,15 +52,16 @@ def test_no_piece_of_a_text_is_long() -> None:
     assert max(map(len, made.pieces)) == 6 * SPELLED_AT_ONCE
 
 
-@pytest.mark.parametrize("sizes", [[], [1], [10] * 60_000, [10] * 1000 + [SPLICED_AT_ONCE] * 9 + [10], [2**22] * 3])
+@pytest.mark.parametrize("sizes", [[], [1], [10] * 60_000, [10] * 1000 + [GATHERED_BYTES] * 9 + [10], [2**22] * 3])
 def test_items_are_written_some_at_a_time_and_are_all_there(sizes: list[int]) -> None:
     rows = [{"sid": at, "title": "x" * size} for at, size in enumerate(sizes)]
-    pieces = list(listed(rows, lambda row: {**row, "seen": True}))
+    pieces = list(gathered(listed(rows, lambda row: {**row, "seen": True})))
     assert b"".join(pieces) == orjson.dumps([{**row, "seen": True} for row in rows])
-    assert max(map(len, pieces)) <= SPLICED_AT_ONCE + max(sizes, default=0) + 60
+    assert max(map(len, pieces)) <= GATHERED_BYTES + max(sizes, default=0) + 60
+    assert len(pieces) <= 2 + 2 * (sum(sizes) + 40 * len(sizes)) // GATHERED_BYTES
 
 
-@pytest.mark.parametrize("payload", [{}, {"a": 1}, {"é": [], "b": [1, {"c": None}], "d": {"e": ["x"]}}])
+@pytest.mark.parametrize("payload", [{}, {"a": 1}, {"é": [], "b": [1, {"c": None}], "d": {"e": ["x"], "f": {}}}])
 def test_members_say_the_same_as_the_whole(payload: dict[str, Any]) -> None:
     assert b"".join(members(payload)) == orjson.dumps(payload)
 
@@ -69,15 +71,16 @@ def test_a_list_of_what_is_json_already_is_put_in_as_it_is() -> None:
 
 
 def test_a_long_item_is_not_copied() -> None:
-    long = b'"%b"' % (b"x" * SPLICED_AT_ONCE)
-    pieces = [*spliced([b"1", long, long, b"2", b"3", long])]
-    assert pieces == [b"[1", b",", long, b",", long, b",2,3", b",", long, b"]"]
+    long = b'"%b"' % (b"x" * GATHERED_BYTES)
+    pieces = [*gathered(spliced([b"1", long, long, b"2", b"3", long]))]
+    assert pieces == [b"[1,", long, b",", long, b",2,3,", long, b"]"]
     assert all(piece is long for piece in pieces if len(piece) > 9)
 
 
-@given(st.lists(st.binary(max_size=9), max_size=9), st.lists(st.integers(1, 7), min_size=99, max_size=99))
+@given(st.lists(st.binary(max_size=9), max_size=9), st.lists(st.integers(0, 7), min_size=99, max_size=99))
 def test_pieces_are_read_as_one_stream(pieces: list[bytes], counts: list[int]) -> None:
     whole, joined = Pieces(pieces), b"".join(pieces)
     stream, plain = whole.opened(), io.BytesIO(joined)
     assert [stream.read(count) for count in counts] == [plain.read(count) for count in counts]
-    assert (len(whole), whole.sha256()) == (len(joined), hashlib.sha256(joined).hexdigest())
+    assert (whole.opened().read(), len(whole)) == (joined, len(joined))
+    assert whole.sha256() == hashlib.sha256(joined).hexdigest()

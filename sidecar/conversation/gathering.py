@@ -25,7 +25,7 @@ from sidecar.core.streams import artifact_items, timeline_text_items
 from sidecar.core.turn_log import Told, tokens_of
 from sidecar.looking import Looker
 from sidecar.pacing import Pace, unhurried
-from sidecar.pieces import Pieces, members
+from sidecar.pieces import Pieces, gathered, members
 from sidecar.workspace import Workspace
 
 T = TypeVar("T")
@@ -189,7 +189,7 @@ def as_told(moment: float) -> float:
 
 async def serialised(payload: Mapping[str, Any]) -> Pieces:
     """The JSON of a payload, made off the loop."""
-    return await asyncio.to_thread(lambda: Pieces([*unhurried(members(payload))]))
+    return await asyncio.to_thread(lambda: Pieces([*unhurried(gathered(members(payload)))]))
 
 
 _SAID = {"user.prompt": CHAT_USER, "assistant.completion": CHAT_ASSISTANT}

@@ -29,7 +29,7 @@ _log = logging.getLogger(__name__)
 
 BYTES_AT_ONCE = 2**20  # that much is read between two commits
 ROWS_NOW = 16  # so few are read faster than a thread is asked to
-BYTES_NOW = 2**16  # of each of them
+BYTES_NOW = 2**14  # of each of them
 _PARTS_AHEAD = 4
 
 Done = Callable[[Exception | None], None]
@@ -133,10 +133,11 @@ class Journal:
         trim()
 
     def bodies(self, seqs: Sequence[int]) -> Iterator[bytes]:
-        """The bodies of these records, in this order. Waits at most for the commit under way.
+        """The bodies of these records, in this order.
 
-        They are read a mebibyte at a time, so that nobody holds what he has not come to, and no commit waits for all.
-        Raises JournalDamaged for a record that is not there or no longer what was written.
+        They are read a mebibyte at a time, so that nobody holds what he has not come to, and no commit waits for all;
+        each time waits at most for the commit under way. Raises JournalDamaged for a record that is not there or no
+        longer what was written, and JournalUnavailable once the journal is closed.
         """
         at = 0
         while at < len(seqs):
@@ -152,6 +153,7 @@ class Journal:
         if len(seqs) > ROWS_NOW or not self._turn.acquire(blocking=False):
             return None
         try:
+            self._must_be_open()
             return self._file.short_bodies(seqs, longest=BYTES_NOW)
         finally:
             self._turn.release()
@@ -159,14 +161,14 @@ class Journal:
     def _some_bodies(self, seqs: Sequence[int]) -> list[bytes]:
         if self._turn.acquire(blocking=False):
             try:
+                self._must_be_open()
                 return self._file.bodies(seqs, room=BYTES_AT_ONCE)
             finally:
                 self._turn.release()
         # By way of the writer, which serves readers before it begins another commit: a bare lock has no such manners.
         reading = _Reading(seqs, Future())
         with self._changed:
-            if self._closing:
-                raise JournalUnavailable("journal", "it is closed")
+            self._must_be_open()
             self._readings.append(reading)
             self._changed.notify()
         return reading.answer.result()
@@ -186,8 +188,7 @@ class Journal:
         """
         size = sum(len(record[2]) + len(record[3]) for record in records)
         with self._changed:
-            if self._closing:
-                raise JournalUnavailable("journal", "it is closed")
+            self._must_be_open()
             self._groups.append(_Group(records, done, size))
             self._changed.notify()
 
@@ -199,8 +200,13 @@ class Journal:
             self._closing = True
             self._changed.notify()
         self._writer.join()
-        self._file.close()
+        with self._turn:  # of a reader that came before
+            self._file.close()
         os.close(self._lock)
+
+    def _must_be_open(self) -> None:
+        if self._closing:
+            raise JournalUnavailable("journal", "it is closed")
 
     # The writer thread
 

@@ -15,7 +15,7 @@ import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, nullcontext
-from itertools import chain, takewhile
+from itertools import accumulate, chain, takewhile
 from typing import cast
 from urllib.parse import quote
 
@@ -155,22 +155,23 @@ class JournalFile:
             raise
 
     def bodies(self, seqs: Sequence[int], *, room: int = _LAST) -> list[bytes]:
-        """The bodies of the first of these rows, in this order, until they come to `room` bytes: one at least.
+        """The bodies of the first of these rows, in this order, that have room for all their bytes: of one at least.
 
-        Raises JournalDamaged for a row that is not there or not itself. At most `ROWS_AT_ONCE` are asked for.
+        Raises JournalDamaged for a row that is not there or not itself.
         """
+        if room < _LAST and len(seqs) > 1:
+            lengths = dict(self._connection.execute(*_asking("SELECT seq, length(body) FROM journal", seqs)))
+            ends = accumulate(lengths.get(seq) or 0 for seq in seqs)
+            seqs = seqs[: max(1, sum(1 for _ in takewhile(lambda end: end <= room, ends)))]
         found: dict[int, bytes] = {}
         for seq, kind, head, body, h in self._connection.execute(*_asking(_COLUMNS, seqs)):
             if not _intact(seq, kind, head, body, h):
                 raise JournalDamaged(f"row {seq} of {self.path} is not what was written")
             found[seq] = body
-            room -= len(body)
-            if room <= 0 and seqs[0] in found:
-                break
-        bodies = [*takewhile(lambda body: body is not None, map(found.get, seqs))]
-        if len(bodies) < len(seqs) and (room > 0 or not bodies):
-            raise JournalDamaged(f"row {seqs[len(bodies)]} of {self.path} is not there")
-        return bodies
+        try:
+            return [found[seq] for seq in seqs]
+        except KeyError as missing:
+            raise JournalDamaged(f"row {missing} of {self.path} is not there") from None
 
     def short_bodies(self, seqs: Sequence[int], *, longest: int) -> list[bytes] | None:
         """The bodies of these rows, in this order; None where one is longer, whose bytes are not read then.
@@ -296,7 +297,7 @@ def _insert(rows: int) -> str:
 
 def _asking(what: str, seqs: Sequence[int]) -> tuple[str, list[int | None]]:
     """A statement for these rows, of which there are few kinds, so that SQLite has it ready."""
-    size = next(size for size in _READ_SIZES if size >= len(seqs))
+    size = next((size for size in _READ_SIZES if size >= len(seqs)), len(seqs))
     return f"{what} WHERE seq IN ({','.join('?' * size)})", [*seqs, *[None] * (size - len(seqs))]
 
 

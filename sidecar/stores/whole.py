@@ -195,13 +195,16 @@ def _pour(chunks: Iterable[bytes], fd: int, reflinks: Reflinks) -> str:
             return hashing.hexdigest()
         source = chunks
         chunks = _pieces(lambda: source.read(CHUNK))
+    waiting = 0
     for chunk in chunks:
         hashing.update(chunk)
         rest = memoryview(chunk)
         while rest:
             rest = rest[os.write(fd, rest) :]
-        if len(chunk) >= CHUNK:
+        waiting += len(chunk)
+        if waiting >= CHUNK:
             kernel.start_writing(fd)
+            waiting = 0
     return hashing.hexdigest()
 
 

@@ -282,8 +282,19 @@ def test_long_bodies_are_read_a_mebibyte_at_a_time(
     assert next(reading) == bodies[::order][0]
     assert len(read) == 1, "nothing is read that nobody came to"
     assert [*reading] == bodies[::order][1:]
-    # What is asked for in another order than it lies in is read on until the first of it is met.
-    assert read == ([3, 1, 1, 1] if order > 0 else [6])
+    assert read == ([2, 1, 1, 1, 1] if order > 0 else [1, 1, 1, 2, 1])
+
+
+def test_a_journal_that_is_closed_while_somebody_reads_says_so(tmp_path: Path) -> None:
+    journal = Journal.open(str(tmp_path))
+    append(journal, *[Record(seq, "block", b"{}", b"x" * 700_000) for seq in range(1, 4)])
+    reading = journal.bodies([1, 2, 3])
+    assert next(reading) == b"x" * 700_000
+    journal.close()
+    with pytest.raises(JournalUnavailable, match="closed"):
+        list(reading)
+    with pytest.raises(JournalUnavailable, match="closed"):
+        journal.bodies_now([1])
 
 
 def test_what_is_long_or_many_is_not_read_at_once(journal: Journal) -> None:
