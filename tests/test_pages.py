@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Iterator
 from typing import Any
 
 import orjson
@@ -15,7 +16,17 @@ from sidecar.core.compaction import is_cut_point
 from sidecar.core.entries import BlocksHidden, BlocksShown
 from sidecar.pages import Room
 from sidecar.rendering import Asked
-from tests.rendered_world import FILES, SMALL, TURNS, World, digest, seen
+from tests.rendered_world import FILES, SMALL, TURNS, Here, World, digest, seen
+
+LONG = 100  # characters, so that the texts below are some of them long
+
+
+@pytest.fixture(autouse=True, scope="module")
+def some_texts_are_long() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("sidecar.pages.LONG_CHARS", LONG)
+        yield
+
 
 # Any sequence of changes
 
@@ -291,3 +302,21 @@ async def test_an_editor_sees_neither_what_is_internal_nor_what_is_pending() -> 
     assert len(await world.texts("editor")) == 4
     await world.stage(seen("turn_1/files/a", "internal", sha256="cc"))
     assert "for all" not in await world.texts("editor")
+
+
+async def test_what_is_long_is_rendered_off_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    steps: list[object] = []
+    off_loop = Here.off_loop
+
+    async def counted(here: Here, work: Any, *args: Any) -> Any:
+        steps.append(work)
+        return await off_loop(here, work, *args)
+
+    monkeypatch.setattr(Here, "off_loop", counted)
+    counts: list[int] = []
+    for length in (LONG, LONG + 1):
+        world = World()
+        await world.tell({"text": "x" * length})
+        assert (await world.texts())[0] == "x" * length
+        counts.append(len(steps))
+    assert counts[1] - counts[0] == counts[0] + 1
