@@ -13,8 +13,8 @@ from typing import Any
 import tinycss2
 
 from sidecar.core.asset_reference import Reference
+from sidecar.core.stretches import first_match
 
-SEARCHED_AT_ONCE, WORD = 65_536, len("@import")
 PIECE = 16_384  # characters of a style sheet that are read at once, and on to the end of the rule
 
 
@@ -70,12 +70,8 @@ def css_pieces(text: str) -> Iterator[str]:
 
 
 def may_refer(text: str) -> bool:
-    """Whether there is anything to look for. An escape may spell any word.
-
-    A long text is searched in pieces that overlap by a word: between them other threads have their turn.
-    """
-    starts = range(0, len(text), SEARCHED_AT_ONCE)
-    return any(_MAY_REFER.search(text, max(0, at - WORD), at + SEARCHED_AT_ONCE) is not None for at in starts)
+    """Whether there is anything to look for. An escape may spell any word."""
+    return first_match(_MAY_REFER, text, reach=len("@import")) is not None
 
 
 # Whatever may hold a bracket that is none, and brackets.

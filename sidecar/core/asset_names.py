@@ -10,8 +10,10 @@ import re
 from collections.abc import Iterator
 
 from sidecar.core.asset_reference import Reference
+from sidecar.core.stretches import first_match
 
 PATH_CHARS = 1024  # a path in prose that is longer is not meant to be one
+BEGIN_CHARS = 256  # how a path begins takes less, and what stands behind it
 LINE_CHARS = 8192  # a line is looked at in pieces of so much, cut at blanks
 _WORDS_MORE = 4
 _MARKS = 4
@@ -19,10 +21,10 @@ _MARKS = 4
 
 def named_references(text: str) -> Iterator[Reference]:
     """Every file of a turn that a text names, in order. A path within a word, a URL or another path is none."""
-    if not _MAY_NAME.search(text):
+    if first_match(_MAY_NAME, text, reach=BEGIN_CHARS) is None:
         return
     at = 0
-    while (begin := _BEGIN.search(text, at)) is not None:
+    while (begin := first_match(_BEGIN, text, at, reach=BEGIN_CHARS)) is not None:
         found = _reference(text, begin)
         yield found
         at = begin.start() + max(len(found.text), len(begin[0]))
