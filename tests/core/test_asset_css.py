@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sidecar.core.asset_css import PIECE, SEARCHED_AT_ONCE, WORD, css_pieces, css_references, may_refer
+from sidecar.core.asset_css import PIECE, css_pieces, css_references, may_refer
+from sidecar.core.stretches import SEARCHED_AT_ONCE
 
 
 def found(text: str) -> list[str]:
@@ -94,7 +95,7 @@ def test_a_sheet_that_is_searched_in_pieces_may_refer_to_what_the_whole_may(part
     text = "".join(parts)
     whole = may_refer(text)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("sidecar.core.asset_css.SEARCHED_AT_ONCE", piece)
+        patch.setattr("sidecar.core.stretches.SEARCHED_AT_ONCE", piece)
         assert may_refer(text) == whole
 
 
@@ -107,4 +108,4 @@ def test_a_long_sheet_is_never_searched_at_one_go(monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr("sidecar.core.asset_css._MAY_REFER", Counted())
     assert not may_refer("a{}" * 100_000)
-    assert max(searched) <= SEARCHED_AT_ONCE + WORD
+    assert max(searched) <= SEARCHED_AT_ONCE + len("@import")
