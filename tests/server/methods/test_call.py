@@ -354,11 +354,15 @@ async def test_what_changes_while_it_is_settled_ahead_is_settled_once_more(
     assert ended["artifacts"][0]["sha256"] == hashlib.sha256(b"newer").hexdigest()
 
 
-async def test_an_end_whose_daemon_died_halfway_gives_all_of_it_to_the_next_daemon(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def settled_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two files are many, and each is settled by itself."""
     monkeypatch.setattr("sidecar.settling.WHOLE", 1)
     monkeypatch.setattr("sidecar.settling.PIECE", 1)
+
+
+@pytest.mark.usefixtures("settled_in_pieces")
+async def test_an_end_whose_daemon_died_halfway_gives_all_of_it_to_the_next_daemon(tmp_path: Path) -> None:
     async with awake(tmp_path) as inside:
         await inside.begin()
         await inside.ask("call/begin", BEGIN)
@@ -376,11 +380,8 @@ async def test_an_end_whose_daemon_died_halfway_gives_all_of_it_to_the_next_daem
         assert (await inside.ask("call/end", {"tool_call_id": "tc_2"}))["artifacts"] == []
 
 
-async def test_what_nobody_claims_is_named_by_the_end_although_a_daemon_died_halfway(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("sidecar.settling.WHOLE", 1)
-    monkeypatch.setattr("sidecar.settling.PIECE", 1)
+@pytest.mark.usefixtures("settled_in_pieces")
+async def test_what_nobody_claims_is_named_by_the_end_although_a_daemon_died_halfway(tmp_path: Path) -> None:
     async with awake(tmp_path) as inside:
         await inside.begin()
         await inside.ask("call/begin", BEGIN)
