@@ -10,6 +10,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Iterable
+from functools import partial
 from time import perf_counter
 
 import orjson
@@ -42,7 +43,11 @@ class Connection(asyncio.Protocol):
         self._loop = asyncio.get_running_loop()
         self._frames = FrameReader(header_bytes=bounds.header_bytes, body_bytes=bounds.message_bytes)
         self._outbox = Outbox(
-            self._loop, soft=bounds.soft_bytes, hard=bounds.hard_bytes, caught_up=self._work_after_waiting
+            self._loop,
+            soft=bounds.soft_bytes,
+            hard=bounds.hard_bytes,
+            caught_up=self._work_after_waiting,
+            left_unread=partial(self._cut_off, "it left too much unread"),
         )
         self._dispatch = Dispatch(service, self.client, self)
         self._tap = service.tap
@@ -55,7 +60,9 @@ class Connection(asyncio.Protocol):
         self._ended = False  # the client sends nothing more, and still reads
         self._leaving = False
         self._deadline = FrameDeadline(self._loop, bounds.frame_seconds, self._frame_is_late)
-        self._glances = Glances(self._loop, bounds.glance_seconds, needed=self._unread_work, gone=self._cut_off)
+        self._glances = Glances(
+            self._loop, bounds.glance_seconds, needed=self._unread_work, gone=partial(self._cut_off, "nobody is there")
+        )
         self._linger: asyncio.TimerHandle | None = None
 
     # What the transport calls.
@@ -104,7 +111,7 @@ class Connection(asyncio.Protocol):
     def resume_writing(self) -> None:
         self._outbox.resume()
 
-    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - why it ended makes no difference
+    def connection_lost(self, exc: Exception | None) -> None:
         self._transport = None
         self._inbox.clear()
         for part in (self._outbox, self._deadline, self._glances, self._dispatch, self.questions):
@@ -118,7 +125,7 @@ class Connection(asyncio.Protocol):
                 log.exception("client=%d a farewell failed", self.client.id)
         self.client.farewells.clear()
         self._service.log.flush()
-        log.info("client=%d role=%s gone", self.client.id, self.client.role)
+        log.info("client=%d role=%s gone%s", self.client.id, self.client.role, f": {exc}" if exc is not None else "")
         self._service.left(self)
         self.gone.set()
 
@@ -214,7 +221,7 @@ class Connection(asyncio.Protocol):
         except Exception:
             # The dispatch answers for all that handlers do, so this is a fault of ours; it costs this client only.
             log.exception("client=%d cut off", self.client.id)
-            self._cut_off()
+            self._cut_off("a fault of the daemon")
         outbox.flush()
         self._settle()
 
@@ -292,10 +299,12 @@ class Connection(asyncio.Protocol):
         self._outbox.finish()
         self._outbox.close()
         if self._transport is not None:
-            self._linger = self._loop.call_later(self._bounds.linger_seconds, self._cut_off)
+            self._linger = self._loop.call_later(self._bounds.linger_seconds, self._cut_off, "it does not let go")
 
-    def _cut_off(self) -> None:
+    def _cut_off(self, why: str) -> None:
+        """End without a word to the client, which would not read it; the log is told."""
         if self._transport is not None:
+            log.info("client=%d role=%s cut off: %s", self.client.id, self.client.role, why)
             self._transport.abort()
 
     def _tell_of_dropped_events(self) -> None:

@@ -2,8 +2,9 @@
 
 Answers of one batch leave in one write, and a long one in parts, as fast as the client reads, though never so much at
 once that others would notice. Above `soft` bytes queued the connection takes no more requests of that client, and when
-it does not read them events to it are dropped; above `hard` it is cut off. So a client that stops reading costs bounded
-memory, and neither it nor one that reads much costs another client's time.
+it does not read them events to it are dropped. When more than `hard` bytes were put on top of that it is cut off: on top,
+as one answer may be longer than `hard` by itself, and who reads it is not to lose the next. So a client that stops reading
+costs bounded memory, and neither it nor one that reads much costs another client's time.
 """
 
 from __future__ import annotations
@@ -25,19 +26,27 @@ def nobody() -> None:
 class Outbox:
     """The way out to one client. Everything is called on the loop's thread and nothing waits.
 
-    `caught_up` is called when it was behind and is no longer.
+    `left_unread` is called when the client is to be cut off, `caught_up` when it was behind and is no longer.
     """
 
     def __init__(
-        self, loop: asyncio.AbstractEventLoop, *, soft: int, hard: int, caught_up: Callable[[], None] = nobody
+        self,
+        loop: asyncio.AbstractEventLoop,
+        *,
+        soft: int,
+        hard: int,
+        left_unread: Callable[[], None],
+        caught_up: Callable[[], None] = nobody,
     ) -> None:
         self._loop = loop
+        self._left_unread = left_unread
         self._caught_up = caught_up
         self._soft = soft
         self._hard = hard
         self._transport: asyncio.Transport | None = None
         self._chunks: deque[bytes | memoryview] = deque()
         self._bytes = 0
+        self._on_top = 0  # bytes put since the client was last not behind
         self._flush_is_near = False
         self._resting = False  # it goes on after others had their turn
         self.choked = False  # the client has not read `soft` bytes, until it has read most of them
@@ -70,16 +79,20 @@ class Outbox:
         self._flush_is_near = True
 
     def put(self, *chunks: bytes) -> None:
-        """Queue the chunks of one frame. A client that is above `hard` already is cut off instead."""
+        """Queue the chunks of one frame. A client that left more than `hard` bytes on top unread is cut off instead."""
         if self._transport is None:
             return
-        if self.choked and self.queued > self._hard:
-            self._transport.abort()
+        size = sum(map(len, chunks))
+        if not self.behind:
+            self._on_top = 0
+        elif self._on_top <= self._hard:
+            self._on_top += size
+        else:
+            self._left_unread()
             self.close()
             return
+        self._bytes += size
         self._chunks += chunks
-        for chunk in chunks:
-            self._bytes += len(chunk)
         if self.choked:
             return  # it leaves when the client has read
         if self._resting:

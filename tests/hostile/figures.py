@@ -65,7 +65,7 @@ def _attack(arena: Arena, found: Found, seed: int, numbers: Iterable[int], say: 
         found.attacks += 1
         found.wrong += assaulted(arena, kind, seed, number)
         for fault in found.wrong[len(said) :]:
-            say(fault[:3000])
+            say(fault[:6000])
         said = [*found.wrong]
         if not arena.is_alive:
             break
@@ -94,7 +94,7 @@ def assaulted(arena: Arena, kind: Kind, seed: int, number: int) -> list[str]:
         arena.must_be_well()
     except Exception as fault:  # noqa: BLE001 - whatever it is, it is a finding
         again = f"python -m tests.hostile {'--quick ' * arena.quick}--seed {seed} --only '{kind.name}#{number}'"
-        return [f"{again}\n{_sentence(fault)}"]
+        return [f"{again}\n{_sentence(fault)}\n{arena.workspace.tail()}"]
     return []
 
 

@@ -234,6 +234,25 @@ async def test_a_client_that_reads_gets_all_that_it_asked_for_at_once_however_mu
 
 
 @pytest.mark.rule("answers.long-ones-come-in-turn")
+async def test_what_ends_while_a_very_long_answer_is_unread_comes_behind_it() -> None:
+    handlers = {"test/long": lambda caller, params: "x" * 2_000_000}
+    bench = Workbench()
+    remote = await join(service(bench, handlers=handlers, soft_bytes=50_000, hard_bytes=500_000))
+    await remote.initialize()
+    remote.reader._transport.pause_reading()  # type: ignore[attr-defined]
+    for number in range(20):
+        remote.ask(number, "test/wait")
+    await until(lambda: len(remote.connection._dispatch.running) == 20)
+    remote.ask(20, "test/long")
+    await until(lambda: remote.connection._outbox.choked)
+    bench.gate.set()
+    await until(lambda: not remote.connection._dispatch.running)
+    remote.reader._transport.resume_reading()  # type: ignore[attr-defined]
+    assert [(await remote.answer())["id"] for _ in range(21)] == [20, *range(20)]
+    await remote.drop()
+
+
+@pytest.mark.rule("answers.long-ones-come-in-turn")
 async def test_a_long_answer_that_waits_its_turn_is_held_in_no_way_out_and_can_be_cancelled() -> None:
     begun = 0
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Any, cast
 
 import pytest
 
-from sidecar.server.outbox import FLUSH_BYTES, LARGE_BYTES, PART_BYTES, TURN_BYTES, Outbox
+from sidecar.server.outbox import FLUSH_BYTES, LARGE_BYTES, PART_BYTES, TURN_BYTES, Outbox, nobody
 
 
 class Pipe:
@@ -42,8 +43,10 @@ class Pipe:
         self.aborted = True
 
 
-def make(*, soft: int = 1000, hard: int = 5000) -> tuple[Outbox, Pipe]:
-    outbox = Outbox(asyncio.get_running_loop(), soft=soft, hard=hard)
+def make(*, soft: int = 1000, hard: int = 5000, caught_up: Callable[[], None] = nobody) -> tuple[Outbox, Pipe]:
+    outbox = Outbox(
+        asyncio.get_running_loop(), soft=soft, hard=hard, left_unread=lambda: pipe.abort(), caught_up=caught_up
+    )
     pipe = Pipe(outbox)
     outbox.open(cast(Any, pipe))
     return outbox, pipe
@@ -103,12 +106,39 @@ async def test_events_are_dropped_and_counted_only_while_the_client_is_behind() 
 async def test_answers_are_kept_until_the_hard_limit_and_then_the_client_is_cut_off() -> None:
     outbox, pipe = make(soft=1000, hard=5000)
     pipe.reads = False
-    for _ in range(6):
+    for _ in range(8):
         outbox.put(b"a" * 1000)
         outbox.flush()
-    assert (pipe.aborted, outbox.queued) == (False, 6000)
+    assert (pipe.aborted, outbox.queued) == (False, 8000)
     outbox.put(b"a")
     assert (pipe.aborted, outbox.queued) == (True, 0)
+
+
+@pytest.mark.rule("answers.long-ones-come-in-turn")
+async def test_one_answer_larger_than_the_hard_limit_does_not_cost_a_client_those_behind_it() -> None:
+    outbox, pipe = make(soft=1000, hard=5000)
+    pipe.reads = False
+    outbox.put(b"l" * 100_000)
+    for _ in range(5):
+        outbox.put(b"a" * 1000)
+        outbox.flush()
+    assert (pipe.aborted, outbox.queued) == (False, 105_000)
+    pipe.reads = True
+    pipe.read_all()
+    outbox.resume()
+    assert b"".join(pipe.writes) == b"l" * 100_000 + b"a" * 5000
+
+
+@pytest.mark.rule("faults.a-slow-reader-is-bounded")
+async def test_who_reads_a_little_now_and_then_is_bounded_as_well() -> None:
+    outbox, pipe = make(soft=1000, hard=5000)
+    pipe.reads = False
+    outbox.put(b"l" * 10 * PART_BYTES)
+    for _ in range(7):
+        outbox.put(b"a" * 1000)
+        pipe.read_all()
+        outbox.resume()  # a part of the long one, and it is behind as before
+    assert pipe.aborted
 
 
 async def test_one_answer_larger_than_the_hard_limit_reaches_a_client_that_reads() -> None:
@@ -183,8 +213,7 @@ async def test_who_waits_for_room_goes_on_once_what_was_queued_is_on_its_way(siz
 @pytest.mark.parametrize("size", [2000, 10 * PART_BYTES])
 async def test_who_was_behind_is_told_once_when_it_is_no_longer(size: int) -> None:
     told: list[bool] = []
-    outbox = Outbox(asyncio.get_running_loop(), soft=1000, hard=10**9, caught_up=lambda: told.append(outbox.behind))
-    outbox.open(cast(Any, Pipe(outbox)))
+    outbox, pipe = make(soft=1000, hard=10**9, caught_up=lambda: told.append(outbox.behind))
     outbox.put(b"a")
     await asyncio.sleep(0)
     assert told == []
