@@ -59,7 +59,9 @@ class Connection(asyncio.Protocol):
         self._fault = ""  # what was wrong with the stream; after it nothing more is read
         self._ended = False  # the client sends nothing more, and still reads
         self._leaving = False
-        self._deadline = FrameDeadline(self._loop, bounds.frame_seconds, self._frame_is_late)
+        self._deadline = FrameDeadline(
+            self._loop, bounds.frame_seconds, self._frame_is_late, step=bounds.frame_step_bytes
+        )
         self._glances = Glances(
             self._loop, bounds.glance_seconds, needed=self._unread_work, gone=partial(self._cut_off, "nobody is there")
         )
@@ -91,7 +93,7 @@ class Connection(asyncio.Protocol):
                 self._tap(self.client, "in", body)
         self._inbox.extend(bodies)
         if self._frames.midway:
-            self._time_frame(begun_anew=bool(bodies))
+            self._time_frame(begun_anew=bool(bodies), size=len(data))
         else:
             self._deadline.end()
         if not self._work_is_near:
@@ -262,13 +264,13 @@ class Connection(asyncio.Protocol):
     def _unread_work(self) -> bool:
         return not self._reading and self._dispatch.busy
 
-    def _time_frame(self, *, begun_anew: bool) -> None:
+    def _time_frame(self, *, begun_anew: bool, size: int = 0) -> None:
         if not self._frames.midway:
             self._deadline.end()
         elif begun_anew:
             self._deadline.begin()
         else:
-            self._deadline.more()
+            self._deadline.more(size)
 
     def _frame_is_late(self) -> None:
         self._give_up(f"a message took longer than {self._bounds.frame_seconds:g} seconds to arrive")

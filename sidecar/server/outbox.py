@@ -2,9 +2,9 @@
 
 Answers of one batch leave in one write, and a long one in parts, as fast as the client reads, though never so much at
 once that others would notice. Above `soft` bytes queued the connection takes no more requests of that client, and when
-it does not read them events to it are dropped. When more than `hard` bytes were put on top of that it is cut off: on top,
-as one answer may be longer than `hard` by itself, and who reads it is not to lose the next. So a client that stops reading
-costs bounded memory, and neither it nor one that reads much costs another client's time.
+it does not read them events to it are dropped. When more than `hard` bytes were put on top of that it is cut off: on
+top, as one answer may be longer than `hard` by itself, and who reads it is not to lose the next. So a client that stops
+reading costs bounded memory, and neither it nor one that reads much costs another client's time.
 """
 
 from __future__ import annotations

@@ -8,46 +8,59 @@ from collections.abc import Callable
 
 
 class FrameDeadline:
-    """A frame has so many seconds from its first byte to its last, and a stream of slow frames has them for each.
+    """A frame has so many seconds from its first byte to its last, a long one for each step of `step` bytes.
 
-    One timer serves many frames: it is not moved, it looks again.
+    They are counted in looks at the clock. A daemon that stands still for a while, being frozen or short of a
+    processor, counts one look for all that time: what it could not read meanwhile is not the client's delay. One timer
+    serves many frames.
     """
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, seconds: float, late: Callable[[], None]) -> None:
+    LOOKS = 30  # from a step to the next
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, seconds: float, late: Callable[[], None], *, step: int) -> None:
         self._loop = loop
         self._seconds = seconds
+        self._step = step
         self._late = late
-        self._began: float | None = None
+        self._looks = 0  # that are left; 0 when no frame is unfinished
+        self._bytes = 0  # since the step began
         self._timer: asyncio.TimerHandle | None = None
 
     def begin(self) -> None:
         """A frame has begun."""
-        self._began = self._loop.time()
+        self._bytes = 0
+        self._looks = self.LOOKS
         if self._timer is None:
-            self._timer = self._loop.call_later(self._seconds, self._look)
+            self._look_later()
+        else:
+            self._looks += 1  # the next one is a part of its time away
 
-    def more(self) -> None:
-        """More of a frame has come; it counts from the first time."""
-        if self._began is None:
+    def more(self, size: int) -> None:
+        """So many bytes more of a frame have come."""
+        self._bytes += size
+        if self._looks == 0 or self._bytes >= self._step:
             self.begin()
 
     def end(self) -> None:
         """No frame is unfinished."""
-        self._began = None
+        self._looks = 0
 
     def close(self) -> None:
-        self._began = None
+        self._looks = 0
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
+    def _look_later(self) -> None:
+        self._timer = self._loop.call_later(self._seconds / self.LOOKS, self._look)
+
     def _look(self) -> None:
         self._timer = None
-        if self._began is None:
+        if self._looks == 0:
             return
-        left = self._began + self._seconds - self._loop.time()
-        if left > 0:
-            self._timer = self._loop.call_later(left, self._look)
+        self._looks -= 1
+        if self._looks:
+            self._look_later()
         else:
             self._late()
 

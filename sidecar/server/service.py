@@ -31,6 +31,7 @@ class Bounds:
     soft_bytes: int = limits.OUT_SOFT_BYTES
     hard_bytes: int = limits.OUT_HARD_BYTES
     frame_seconds: float = limits.FRAME_SECONDS
+    frame_step_bytes: int = limits.FRAME_STEP_BYTES
     messages_at_once: int = limits.MESSAGES_AT_ONCE
     seconds_at_once: float = limits.SECONDS_AT_ONCE
     linger_seconds: float = 5.0  # a client that was told goodbye and does not read it is cut off after this

@@ -7,6 +7,7 @@ import json
 import random
 import socket
 import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -115,14 +116,26 @@ async def test_a_frame_that_does_not_end_in_time_ends_the_connection() -> None:
     assert "longer than" in said[0]["error"]["message"]
 
 
+@pytest.mark.rule("faults.only-a-clients-own-delay-counts")
+async def test_a_daemon_that_stands_still_in_the_middle_of_a_frame_still_takes_it() -> None:
+    remote = await ready(Workbench(), frame_seconds=0.2)
+    whole = echo(1, "x" * 1_000_000)
+    remote.send_bytes(whole[:10])
+    await until(lambda: remote.connection._frames.midway)
+    time.sleep(0.5)  # noqa: ASYNC251 - the daemon's own thread
+    remote.send_bytes(whole[10:])
+    assert (await remote.answer())["result"]["text"] == "x" * 1_000_000
+    await remote.drop()
+
+
 class Told:
     """A deadline that only notes what it is told."""
 
     def __init__(self) -> None:
         self.words: list[str] = []
 
-    def __getattr__(self, word: str) -> Callable[[], None]:
-        return lambda: self.words.append(word)
+    def __getattr__(self, word: str) -> Callable[..., None]:
+        return lambda *_: self.words.append(word)
 
 
 async def test_the_deadline_counts_from_the_first_byte_of_each_frame() -> None:

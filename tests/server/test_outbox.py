@@ -213,7 +213,7 @@ async def test_who_waits_for_room_goes_on_once_what_was_queued_is_on_its_way(siz
 @pytest.mark.parametrize("size", [2000, 10 * PART_BYTES])
 async def test_who_was_behind_is_told_once_when_it_is_no_longer(size: int) -> None:
     told: list[bool] = []
-    outbox, pipe = make(soft=1000, hard=10**9, caught_up=lambda: told.append(outbox.behind))
+    outbox, _ = make(soft=1000, hard=10**9, caught_up=lambda: told.append(outbox.behind))
     outbox.put(b"a")
     await asyncio.sleep(0)
     assert told == []

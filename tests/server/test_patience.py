@@ -43,10 +43,14 @@ class Clock:
         end = self.now + seconds
         while self.handles and self.handles[0].at <= end:
             handle = heapq.heappop(self.handles)
-            self.now = handle.at
+            self.now = max(self.now, handle.at)
             if not handle.cancelled:
                 handle.call()
         self.now = end
+
+    def stand_still(self, seconds: float) -> None:
+        """What became due meanwhile is called once, later, by the next `pass_by`."""
+        self.now += seconds
 
 
 class Watched:
@@ -55,7 +59,9 @@ class Watched:
     def __init__(self) -> None:
         self.clock = Clock()
         self.late: list[float] = []
-        self.deadline = FrameDeadline(cast(Any, self.clock), 10.0, lambda: self.late.append(self.clock.now - 100))
+        self.deadline = FrameDeadline(
+            cast(Any, self.clock), 10.0, lambda: self.late.append(round(self.clock.now - 100, 6)), step=1000
+        )
 
 
 def test_a_frame_that_never_ends_is_late_after_the_deadline() -> None:
@@ -70,9 +76,31 @@ def test_a_frame_that_never_ends_is_late_after_the_deadline() -> None:
 def test_a_frame_that_drips_is_as_late() -> None:
     watched = Watched()
     for _ in range(30):
-        watched.deadline.more()
+        watched.deadline.more(1)
         watched.clock.pass_by(1)
     assert watched.late[0] == 10.0
+
+
+def test_a_long_frame_has_the_time_for_each_step() -> None:
+    watched = Watched()
+    for _ in range(30):
+        watched.deadline.more(600)
+        watched.clock.pass_by(4.9)
+    assert watched.late == []
+    watched.clock.pass_by(10)
+    assert len(watched.late) == 1
+
+
+@pytest.mark.rule("faults.only-a-clients-own-delay-counts")
+def test_what_the_daemon_itself_stood_still_for_does_not_count() -> None:
+    watched = Watched()
+    watched.deadline.begin()
+    for _ in range(4):
+        watched.clock.pass_by(1)
+        watched.clock.stand_still(100)
+    assert watched.late == []
+    watched.clock.pass_by(10)
+    assert len(watched.late) == 1
 
 
 def test_an_idle_stream_is_never_late() -> None:
@@ -98,7 +126,7 @@ def test_a_second_frame_after_a_quiet_while_has_its_whole_time() -> None:
     watched.deadline.begin()
     watched.deadline.end()
     watched.clock.pass_by(9)
-    watched.deadline.more()
+    watched.deadline.more(1)
     watched.clock.pass_by(9.9)
     assert watched.late == []
     watched.clock.pass_by(0.2)
