@@ -141,6 +141,7 @@ BYTES_IN_FLIGHT = 2 * MESSAGE_BYTES
 MESSAGES_AT_ONCE = 64
 SECONDS_AT_ONCE = 0.001
 CONNECTIONS_PER_UID = 256
+HELD_BYTES = 1 * GIB  # of all clients of one role: half messages, params under way, answers that are not read
 
 # Journal (spec section 10): what one commit may hold.
 COMMIT_GROUPS = 256

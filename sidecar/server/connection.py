@@ -59,6 +59,7 @@ class Connection(asyncio.Protocol):
         self._fault = ""  # what was wrong with the stream; after it nothing more is read
         self._ended = False  # the client sends nothing more, and still reads
         self._leaving = False
+        self._held = 0  # bytes, as they are counted among those of all clients of this role; 0 for little
         self._deadline = FrameDeadline(
             self._loop, bounds.frame_seconds, self._frame_is_late, step=bounds.frame_step_bytes
         )
@@ -94,6 +95,7 @@ class Connection(asyncio.Protocol):
         self._inbox.extend(bodies)
         if self._frames.midway:
             self._time_frame(begun_anew=bool(bodies), size=len(data))
+            self._note_held()
         else:
             self._deadline.end()
         if not self._work_is_near:
@@ -115,7 +117,9 @@ class Connection(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._transport = None
+        self._leaving = True
         self._inbox.clear()
+        self._note_held()
         for part in (self._outbox, self._deadline, self._glances, self._dispatch, self.questions):
             part.close()
         if self._linger is not None:
@@ -183,15 +187,29 @@ class Connection(asyncio.Protocol):
 
     def finished(self) -> None:
         """Something under way has ended, so there may be room for another."""
+        if self._held or self._outbox.behind:
+            self._note_held()
         if (self._blocked and not self._dispatch.full) or self._ended:
             self._blocked = False
             self._work_soon()
+
+    def give_way(self) -> None:
+        """The clients of this role hold too much together, and this one the most."""
+        self._held = 0
+        self._dispatch.close()
+        if self._outbox.behind:
+            self._cut_off("too much is held for clients of its role, and for it the most")
+        else:
+            most = self._service.holdings.most
+            self._give_up(f"clients of this role made the daemon hold more than {most} bytes, and this one the most")
 
     def leave(self) -> None:
         """The client said `exit`: the session ends, and the daemon does not."""
         self._close()
 
     def _work_after_waiting(self) -> None:
+        if self._held:
+            self._note_held()
         self._tell_of_dropped_events()
         self._work_soon()
 
@@ -232,8 +250,12 @@ class Connection(asyncio.Protocol):
         if self._transport is None or self._leaving:
             return
         waiting, stuck = bool(self._inbox), self._blocked or self._outbox.behind
-        if self._reading and not (waiting or stuck or self._fault or self._ended):
+        is_much = self._dispatch.bytes > self._bounds.soft_bytes
+        if self._reading and not (waiting or stuck or is_much or self._fault or self._ended):
             return  # as nearly always
+        self._note_held()
+        if self._leaving:
+            return
         if waiting and not stuck:
             self._work_soon()
         elif self._fault and not waiting:
@@ -245,6 +267,16 @@ class Connection(asyncio.Protocol):
             self._transport.close()  # after what is queued was read, however long that takes
             return
         self._read(not waiting and not stuck and not self._fault and not self._ended)
+
+    def _note_held(self) -> None:
+        """Have it counted what is held for this client, while that is much."""
+        waiting = len(self._inbox[0]) if self._inbox else 0  # what is large is the first of them
+        held = self._frames.held + waiting + self._dispatch.bytes + self._outbox.queued
+        if held < self._bounds.soft_bytes or self._leaving:
+            held = 0
+        if held != self._held:
+            self._held = held
+            self._service.holdings.note(self.client.role, self, held)
 
     def _read(self, wanted: bool) -> None:
         if self._transport is None:
@@ -297,6 +329,8 @@ class Connection(asyncio.Protocol):
         """Take and give no more. A client that does not let go is cut off after a while."""
         self._leaving = True
         self._inbox.clear()
+        self._frames.forget()
+        self._note_held()
         self._deadline.close()
         self._outbox.finish()
         self._outbox.close()

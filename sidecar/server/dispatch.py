@@ -67,7 +67,7 @@ class Dispatch:
         self._over = ""  # why no more requests are taken, once that is so
         self._retiring = False
         self._hurried = False
-        self._bytes = 0
+        self.bytes = 0  # of the params of those that are running
         self.running: dict[object, Caller] = {}
         self._unstarted = 0  # tasks that have not taken their first step
         self._parsing: asyncio.Task[object] | None = None  # a large message
@@ -76,7 +76,7 @@ class Dispatch:
     @property
     def full(self) -> bool:
         """Whether so much is under way that the next request has to wait."""
-        return len(self.running) >= self._bounds.in_flight or self._bytes >= self._bounds.bytes_in_flight
+        return len(self.running) >= self._bounds.in_flight or self.bytes >= self._bounds.bytes_in_flight
 
     @property
     def busy(self) -> bool:
@@ -247,7 +247,7 @@ class Dispatch:
 
     def _start(self, caller: Caller, work: Coroutine[Any, Any, object], *, key: object, bulky: bool = False) -> None:
         self.running[key] = caller
-        self._bytes += caller.size
+        self.bytes += caller.size
         self._unstarted += 1
         caller.task = asyncio.get_running_loop().create_task(self._serve(caller, work, key, bulky=bulky))
 
@@ -284,7 +284,7 @@ class Dispatch:
     def _wait(self, caller: Caller, later: Later, *, key: object) -> None:
         """Answer once it is durable. Until then it can be cancelled like a task; the change itself cannot."""
         self.running[key] = caller
-        self._bytes += caller.size
+        self.bytes += caller.size
         caller.task, caller.started = later.durable, True
         later.durable.add_done_callback(partial(self._is_durable, caller, key, later.answer))
 
@@ -295,7 +295,7 @@ class Dispatch:
     def _end(self, caller: Caller, key: object, result: object, problem: BaseException | None) -> None:
         """What was under way has ended."""
         del self.running[key]
-        self._bytes -= caller.size
+        self.bytes -= caller.size
         if caller.cancelled:
             problem = Failed(failures.CANCELLED_BY_CLIENT)  # also when the handler did not care
         elif isinstance(problem, asyncio.CancelledError) and self._retiring:

@@ -49,6 +49,15 @@ class FrameReader:
         """Whether a frame has begun and not ended."""
         return bool(self._held) or self._length is not None
 
+    @property
+    def held(self) -> int:
+        """Bytes of an unfinished frame."""
+        return len(self._held)
+
+    def forget(self) -> None:
+        """Let go of an unfinished frame. Nothing is to be fed any more."""
+        self._held = bytearray()
+
     def feed(self, data: bytes) -> list[bytes]:
         """The bodies that these bytes complete. Raises FramingFault, and then again at each later call."""
         if self._fault is not None:

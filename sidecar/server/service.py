@@ -10,6 +10,7 @@ from typing import Any, Protocol
 from sidecar.core import limits
 from sidecar.hands import Threads
 from sidecar.server.caller import Caller, Client
+from sidecar.server.holdings import Holdings
 from sidecar.server.lsp import Editors
 from sidecar.server.requestlog import RequestLog
 from sidecar.server.routes import Route
@@ -71,4 +72,5 @@ class Service:
     bounds: Bounds = Bounds()
     log: RequestLog = field(default_factory=RequestLog)
     parsing: Threads = field(default_factory=lambda: Threads(1, "parse"))  # one, since it has the interpreter to itself
+    holdings: Holdings = field(default_factory=Holdings)
     numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))

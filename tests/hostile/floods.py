@@ -13,7 +13,7 @@ from sidecar.core import limits
 from tests.daemon_process import ROLES, eventually
 from tests.hostile.arena import HONEST, Arena
 from tests.hostile.guard import Wrong
-from tests.hostile.talker import Asked, Talker
+from tests.hostile.talker import Asked, Talker, request
 from tests.rpc_client import frame
 
 ALL_EVENTS = ["sources", "artifacts", "timeline", "notices"]
@@ -192,9 +192,29 @@ def large_messages(arena: Arena, chance: Random) -> None:
     arena.talker(role).ask_raw([params[kind]])
 
 
+def hoards(arena: Arena, chance: Random) -> None:
+    """Many that begin the longest messages and end none, or have the longest answers made and read none."""
+    size, count = 60 << 20, _size(arena, 100, 30)
+    head = b"Content-Length: %d\r\n\r\n" % size
+    arena.forget_peak()
+    before = arena.resident()
+    others = [arena.talker(role) for role in ROLES if role != "exec"]
+    for _ in range(count):
+        talker = arena.talker("exec")
+        if chance.random() < 0.5:
+            talker.send(head + b" " * (size - 1))
+        else:
+            text = b'{"text":"%b"}' % (b"\\u0000" * (size // 20))
+            talker.send(request(1, "citations/replace", text) + request(2, "citations/replace", text))
+    for other in others:
+        other.ask([("workspace/status", {})])
+    if (grown := arena.peak() - before) > 2 * limits.HELD_BYTES:
+        raise Wrong(f"{count} clients made the daemon grow by {grown >> 20} MiB")
+
+
 FLOODS = (
     pipelined, unread, unread_and_large, deaf_listeners, many_request_ids, many_streams, cancelled, many_pulls,
-    many_searches, many_syncs, many_documents, large_messages,
+    many_searches, many_syncs, many_documents, large_messages, hoards,
 )  # fmt: skip
 
 

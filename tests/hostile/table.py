@@ -40,6 +40,6 @@ KINDS = (
     Kind("hanging", "half frames and slow headers are waited for so long and no longer", frames.hanging, 2, 0),
     Kind("doors", "the same through the door of a program", frames.broken, 40, 1, door=True),
     Kind("talk", "ids, types, batches and answers that nobody asked for", frames.odd_talk, 200, 20),
-    Kind("floods", "who asks for too much, or reads nothing, waits alone", floods.flood, 36, 1),
+    Kind("floods", "who asks for too much, or reads nothing, waits alone", floods.flood, 39, 1),
     Kind("crowds of clients", "at the limit others are turned away, and there is room again", floods.crowd, 6, 1),
 )
