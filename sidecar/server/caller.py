@@ -31,10 +31,16 @@ class Client:
     events: frozenset[str] = frozenset()
     synced: int = 0
     streams: dict[str, Any] = field(default_factory=dict[str, Any])
+    kept: int = 0  # characters that the streams hold back
     farewells: list[Callable[[], None]] = field(default_factory=list[Callable[[], None]])
     channel: str = ""  # the name that the kernel has for the other end of its socket
     call: str = ""  # the call that the runtime bound it to
     telling: asyncio.Future[None] | None = None  # blocks of an earlier request are still being looked through
+
+    def let_go(self) -> None:
+        """Of what handlers keep for the connection, which is over."""
+        self.streams.clear()
+        self.kept = 0
 
 
 class Post(Protocol):

@@ -60,6 +60,7 @@ class Connection(asyncio.Protocol):
         self._ended = False  # the client sends nothing more, and still reads
         self._leaving = False
         self._held = 0  # bytes, as they are counted among those of all clients of this role; 0 for little
+        self._gave_way = False
         self._deadline = FrameDeadline(
             self._loop, bounds.frame_seconds, self._frame_is_late, step=bounds.frame_step_bytes
         )
@@ -114,13 +115,15 @@ class Connection(asyncio.Protocol):
 
     def resume_writing(self) -> None:
         self._outbox.resume()
+        if self._held:
+            self._note_held()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._transport = None
         self._leaving = True
-        self._inbox.clear()
+        self._let_go()
         self._note_held()
-        for part in (self._outbox, self._deadline, self._glances, self._dispatch, self.questions):
+        for part in (self._outbox, self._deadline, self._glances, self.questions):
             part.close()
         if self._linger is not None:
             self._linger.cancel()
@@ -143,6 +146,11 @@ class Connection(asyncio.Protocol):
         return bool(self._dispatch.running) or bool(self._inbox)
 
     @property
+    def program(self) -> int:
+        """The process at the other end."""
+        return self.client.peer.pid
+
+    @property
     def queued(self) -> int:
         """Bytes the client has not read yet."""
         return self._outbox.queued
@@ -156,7 +164,9 @@ class Connection(asyncio.Protocol):
 
     async def room(self) -> None:
         """Wait until the client has read most of what it was sent."""
-        await self._outbox.room()
+        if self._outbox.behind:
+            self._note_held()
+            await self._outbox.room()
 
     def post(self, method: str, params: bytes) -> None:
         """Send a notification, whatever waits already."""
@@ -187,7 +197,7 @@ class Connection(asyncio.Protocol):
 
     def finished(self) -> None:
         """Something under way has ended, so there may be room for another."""
-        if self._held or self._outbox.behind:
+        if self._held or self._outbox.behind or self.client.kept:
             self._note_held()
         if (self._blocked and not self._dispatch.full) or self._ended:
             self._blocked = False
@@ -195,9 +205,8 @@ class Connection(asyncio.Protocol):
 
     def give_way(self) -> None:
         """The clients of this role hold too much together, and this one the most."""
-        self._held = 0
-        self._dispatch.close()
-        if self._outbox.behind:
+        self._gave_way = True
+        if self._leaving or self._outbox.behind:
             self._cut_off("too much is held for clients of its role, and for it the most")
         else:
             most = self._service.holdings.most
@@ -250,7 +259,7 @@ class Connection(asyncio.Protocol):
         if self._transport is None or self._leaving:
             return
         waiting, stuck = bool(self._inbox), self._blocked or self._outbox.behind
-        is_much = self._dispatch.bytes > self._bounds.soft_bytes
+        is_much = self._dispatch.bytes + self.client.kept > self._bounds.soft_bytes
         if self._reading and not (waiting or stuck or is_much or self._fault or self._ended):
             return  # as nearly always
         self._note_held()
@@ -269,14 +278,26 @@ class Connection(asyncio.Protocol):
         self._read(not waiting and not stuck and not self._fault and not self._ended)
 
     def _note_held(self) -> None:
-        """Have it counted what is held for this client, while that is much."""
-        waiting = len(self._inbox[0]) if self._inbox else 0  # what is large is the first of them
-        held = self._frames.held + waiting + self._dispatch.bytes + self._outbox.queued
-        if held < self._bounds.soft_bytes or self._leaving:
-            held = 0
+        """Have it counted what is held for this client, while that is much, until its transport is gone."""
+        if self._gave_way:
+            return
+        held = 0
+        if self._transport is not None:
+            waiting = len(self._inbox[0]) if self._inbox else 0  # what is large is the first of them
+            unread = self._outbox.queued or self._transport.get_write_buffer_size()  # of a closed one
+            held = self._frames.held + waiting + self._dispatch.bytes + self.client.kept + unread
+            if held < self._bounds.soft_bytes:
+                held = 0
         if held != self._held:
             self._held = held
             self._service.holdings.note(self.client.role, self, held)
+
+    def _let_go(self) -> None:
+        """Of what the client has sent. This object may live on for a while, as a part of a cycle."""
+        self._inbox.clear()
+        self._frames.forget()
+        self._dispatch.close()
+        self.client.let_go()
 
     def _read(self, wanted: bool) -> None:
         if self._transport is None:
@@ -328,12 +349,11 @@ class Connection(asyncio.Protocol):
     def _part(self) -> None:
         """Take and give no more. A client that does not let go is cut off after a while."""
         self._leaving = True
-        self._inbox.clear()
-        self._frames.forget()
-        self._note_held()
+        self._let_go()
         self._deadline.close()
         self._outbox.finish()
         self._outbox.close()
+        self._note_held()
         if self._transport is not None:
             self._linger = self._loop.call_later(self._bounds.linger_seconds, self._cut_off, "it does not let go")
 

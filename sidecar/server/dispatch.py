@@ -12,7 +12,7 @@ import inspect
 from collections.abc import Coroutine
 from functools import partial
 from types import CoroutineType
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import orjson
 
@@ -53,6 +53,13 @@ class Line(Protocol):
         ...
 
 
+class Encoded(NamedTuple):
+    """A result as it is sent, in pieces perhaps, and how many bytes it has."""
+
+    json: bytes | list[bytes]
+    size: int
+
+
 class Dispatch:
     """One client's requests. `take` them in order; `running` are those that are not answered yet."""
 
@@ -67,7 +74,7 @@ class Dispatch:
         self._over = ""  # why no more requests are taken, once that is so
         self._retiring = False
         self._hurried = False
-        self.bytes = 0  # of the params of those that are running
+        self.bytes = 0  # of the params of those that are running, and of answers that wait for room
         self.running: dict[object, Caller] = {}
         self._unstarted = 0  # tasks that have not taken their first step
         self._parsing: asyncio.Task[object] | None = None  # a large message
@@ -101,6 +108,8 @@ class Dispatch:
     def _take_large(self, body: bytes) -> bool:
         """The same for one that is parsed off the loop. It is the first that waits until it is taken."""
         if self._parsing is None:
+            if self.full:
+                return False
             work = self._service.parsing.run(parse, body, self._bounds.message_values)
             self._parsing = asyncio.get_running_loop().create_task(work)
             self._parsing.add_done_callback(self._is_parsed)
@@ -155,6 +164,7 @@ class Dispatch:
         """Give up everything under way; nobody is there to be answered."""
         if self._parsing is not None:
             self._parsing.cancel()
+            self._parsing = None
         for caller in self.running.values():
             caller.give_up()
 
@@ -261,12 +271,13 @@ class Dispatch:
             problem = asyncio.CancelledError()
         else:
             try:
-                result = await (self._in_turn(work) if bulky else work)
+                result = await (self._in_turn(caller, work) if bulky else work)
             except BaseException as error:  # noqa: BLE001 - the edge of the task: nothing may pass it
                 problem = error
         self._end(caller, key, result, problem)
+        problem = None  # which knows this frame by its traceback: all that it names would stay until a collection
 
-    async def _in_turn(self, work: Coroutine[Any, Any, object]) -> object:
+    async def _in_turn(self, caller: Caller, work: Coroutine[Any, Any, object]) -> Encoded:
         """Make a long answer while few others are made for this client, and give it once those before it were read.
 
         So a client that asks for much at once gets all of it without being cut off, and stands before nobody else where
@@ -275,9 +286,13 @@ class Dispatch:
         try:
             async with self._making:
                 await self._line.room()
-                result = await work
-                await self._line.room()
-                return result
+                answer = self._encoded(caller, await work)
+                self.bytes += answer.size
+                try:
+                    await self._line.room()
+                finally:
+                    self.bytes -= answer.size
+                return answer
         finally:
             work.close()
 
@@ -310,22 +325,27 @@ class Dispatch:
         if caller.request is None:
             return
         try:
-            encoded = result if type(result) is bytes else self._service.encode(result, self._client.role)
-            size = len(encoded) if type(encoded) is bytes else sum(map(len, encoded))
-            if size > self._bounds.message_bytes:
-                raise TooLarge(caller.method, f"ask for less at once; an answer has {self._bounds.message_bytes} bytes")
+            answer = result if type(result) is Encoded else self._encoded(caller, result)
             caller.finish()
         except BaseException as error:  # noqa: BLE001 - a result that cannot be sent is a failure of its request
             self._fail(caller, error)
             return
         head = b'{"jsonrpc":"2.0","id":%b,"result":' % _number(caller.request)
-        if type(encoded) is list:
-            self._line.send(head, *encoded, b"}")
-        elif size < SPLICE_BYTES:
-            self._line.send(b"%b%b}" % (head, encoded))
+        if type(answer.json) is list:
+            self._line.send(head, *answer.json, b"}")
+        elif answer.size < SPLICE_BYTES:
+            self._line.send(b"%b%b}" % (head, answer.json))
         else:
-            self._line.send(head, encoded, b"}")
+            self._line.send(head, answer.json, b"}")
         self._log.note(caller, "ok")
+
+    def _encoded(self, caller: Caller, result: object) -> Encoded:
+        """Raises TooLarge, and whatever spelling it raises."""
+        json = result if type(result) is bytes else self._service.encode(result, self._client.role)
+        size = len(json) if type(json) is bytes else sum(map(len, json))
+        if size > self._bounds.message_bytes:
+            raise TooLarge(caller.method, f"ask for less at once; an answer has {self._bounds.message_bytes} bytes")
+        return Encoded(json, size)
 
     def _fail(self, caller: Caller, error: BaseException) -> None:
         match error:

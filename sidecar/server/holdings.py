@@ -1,14 +1,15 @@
 """What the clients of one role make the daemon hold at the same time, and an end to it.
 
 Each client has bounds of its own, but there may be hundreds. Together they hold half messages, params of requests that
-are under way, and answers that nobody reads; when that is more than `most` bytes for all clients of a role, the one
-that holds the most has to go, and the next one, until it is not. Roles are counted apart, so that no sandboxed program
-costs the loop or an editor its connection.
+are under way, and answers that nobody reads. When that is more than `most` bytes for all clients of a role, the program
+whose connections hold the most loses the greatest of them, until it is not. Roles are counted apart, so that no
+sandboxed program costs the loop or an editor its connection; a crowd of small connections is counted as its program, so
+that it does not cost another one with a long answer its own.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from typing import Protocol
 
 from sidecar.core import limits
@@ -17,8 +18,13 @@ from sidecar.core import limits
 class Holder(Protocol):
     """A connection, as far as it is looked at here."""
 
+    @property
+    def program(self) -> int:
+        """The process at its other end."""
+        ...
+
     def give_way(self) -> None:
-        """Let go of everything and end."""
+        """Let go of everything and end. It is not noted any more."""
         ...
 
 
@@ -28,20 +34,27 @@ class Holdings:
     def __init__(self, most: int = limits.HELD_BYTES) -> None:
         self.most = most
         self._by_role: dict[str, dict[Holder, int]] = defaultdict(dict)
-        self._sums: dict[str, int] = defaultdict(int)
+        self._sums: Counter[str] = Counter()
 
     def held(self, role: str) -> int:
         """What all clients of the role hold together, in bytes."""
         return self._sums[role]
 
     def note(self, role: str, holder: Holder, held: int) -> None:
-        """The holder holds so much now, 0 when it is over. Who holds the most is asked to give way, if need be."""
+        """The holder holds so much now, 0 when it is over. Somebody has to give way when it is too much."""
         holders = self._by_role[role]
-        before = holders.pop(holder, 0)
-        self._sums[role] += held - before
+        self._sums[role] += held - holders.pop(holder, 0)
         if held:
             holders[holder] = held
         while self._sums[role] > self.most:
-            greediest = max(holders, key=holders.__getitem__)
+            greediest = _greediest(holders)
             self._sums[role] -= holders.pop(greediest)
             greediest.give_way()
+
+
+def _greediest(holders: dict[Holder, int]) -> Holder:
+    by_program: Counter[int] = Counter()
+    for holder, held in holders.items():
+        by_program[holder.program] += held
+    program = max(by_program, key=by_program.__getitem__)
+    return max((one for one in holders if one.program == program), key=holders.__getitem__)

@@ -45,12 +45,12 @@ class Inside:
         self.workspace = assembly.workspace
         self.out = folder / "out"
         self._handlers = handlers(assembly.services)
-        self._clients = {role: Client(number, role, Peer(1, 0)) for number, role in enumerate(ROLES)}
+        self.clients = {role: Client(number, role, Peer(1, 0)) for number, role in enumerate(ROLES)}
 
     async def ask(self, method: str, params: dict[str, Any] | None = None, *, role: str = "runtime") -> Any:
         """The result, checked against the protocol. Raises the Refusal that the client would get."""
         request = REQUESTS[method]
-        caller = Caller(self._clients[role], 1, method, size=0, post=Silence())
+        caller = Caller(self.clients[role], 1, method, size=0, post=Silence())
         try:
             result = self._handlers[method](caller, request.params.model_validate(params or {}))
             if inspect.isawaitable(result):

@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+import asyncio
+import gc
+import weakref
 from dataclasses import replace
 
 import pytest
 
 from sidecar.core import limits
+from sidecar.core.errors import TooLarge
+from sidecar.server.caller import Caller, Client
+from sidecar.server.framing import FrameReader
 from sidecar.server.holdings import Holdings
 from sidecar.server.routes import Handler
 from sidecar.server.service import Service
 from tests.rpc_client import frame
-from tests.server.joined import Remote, Workbench, join, service, until
+from tests.server.joined import Remote, Text, Workbench, join, service, until
 
 pytestmark = pytest.mark.rule("faults.a-crowd-of-clients-is-bounded")
 
 
 class Holder:
-    def __init__(self) -> None:
+    def __init__(self, program: int = 1) -> None:
+        self.program = program
         self.gave_way = 0
 
     def give_way(self) -> None:
@@ -42,6 +49,15 @@ def test_as_many_give_way_as_need_to() -> None:
     assert ([one.gave_way for one in holders], holdings.held("exec")) == ([0, 0, 1], 100)
     holdings.note("exec", holders[1], 200)
     assert ([one.gave_way for one in holders], holdings.held("exec")) == ([0, 1, 1], 60)
+
+
+def test_a_crowd_of_one_program_costs_another_one_nothing() -> None:
+    holdings, honest, crowd = Holdings(100), Holder(1), [Holder(2) for _ in range(20)]
+    holdings.note("exec", honest, 30)
+    for holder in crowd:
+        holdings.note("exec", holder, 5)
+    holdings.note("exec", crowd[15], 6)
+    assert (honest.gave_way, sum(one.gave_way for one in crowd), crowd[15].gave_way) == (0, 7, 1)
 
 
 def test_roles_are_counted_apart() -> None:
@@ -84,6 +100,14 @@ async def hoarder(made: Service, *, role: str = "exec", size: int = HALF) -> Rem
     return remote
 
 
+async def is_behind(remote: Remote) -> None:
+    await until(lambda: remote.connection._outbox.behind)
+
+
+async def is_leaving(remote: Remote) -> None:
+    await until(lambda: remote.connection._leaving)
+
+
 async def is_served(remote: Remote) -> bool:
     return (await remote.call(99, "test/echo", {"text": "well"}))["result"]["text"] == "well"
 
@@ -121,6 +145,106 @@ async def test_answers_that_nobody_reads_are_bounded_over_all_clients() -> None:
     await other.drop()
 
 
+async def test_finished_answers_that_wait_for_room_are_counted() -> None:
+    gate = asyncio.Event()
+    begun = 0
+
+    async def long(caller: Caller, params: Text) -> object:
+        nonlocal begun
+        begun += 1
+        await gate.wait()
+        return TEXT + TEXT
+
+    made = service(Workbench(), handlers={"test/long": long}, bulky={"test/long"}, soft_bytes=50_000)
+    remote = await join(made)
+    await remote.initialize()
+    remote.reader._transport.pause_reading()  # type: ignore[attr-defined]
+    for number in range(4):
+        remote.ask(number, "test/long")
+    await until(lambda: begun == 4)
+    gate.set()
+    await until(lambda: made.holdings.held("exec") > 7_500_000)
+    remote.reader._transport.resume_reading()  # type: ignore[attr-defined]
+    assert {(await remote.answer())["id"] for _ in range(4)} == {0, 1, 2, 3}
+    await until(lambda: made.holdings.held("exec") == 0)
+    await remote.drop()
+
+
+async def test_a_long_answer_counts_for_as_much_of_it_as_was_not_read() -> None:
+    made = bounded(100_000_000, {"test/long": lambda caller, params: TEXT * 8})
+    remote = await join(made)
+    await remote.initialize()
+    remote.ask(1, "test/long")
+    await until(lambda: made.holdings.held("exec") > 1_000_000)
+    counted = set[int]()
+    reading = asyncio.create_task(remote.answer())
+    while not reading.done():
+        counted.add(made.holdings.held("exec") // 1_000_000)
+        await asyncio.sleep(0)
+    assert len(counted) > 4
+    await remote.drop()
+
+
+async def test_who_is_given_up_is_counted_until_it_has_gone() -> None:
+    async def long(caller: Caller, params: Text) -> object:
+        await asyncio.sleep(0)
+        return TEXT + TEXT
+
+    made = bounded(3_000_000, {"test/long": long})
+    remotes = [await join(made) for _ in range(5)]
+    for remote in remotes:
+        await remote.initialize()
+        remote.reader._transport.pause_reading()  # type: ignore[attr-defined]
+        remote.ask(1, "test/long")
+        await is_behind(remote)
+        remote.send_bytes(b"this is no header\n\n")
+        await is_leaving(remote)
+    assert sum(remote.connection._transport is not None for remote in remotes) <= 1
+    assert made.holdings.held("exec") <= 3_000_000
+    for remote in remotes:
+        await remote.drop()
+    assert made.holdings.held("exec") == 0
+
+
+async def test_one_that_gives_way_costs_nobody_else_anything() -> None:
+    async def long(caller: Caller, params: Text) -> object:
+        await asyncio.sleep(0)
+        return "x" * int(params.text)
+
+    bench = Workbench()
+    made = bounded(3_000_000, {"test/long": long}, bench=bench)
+    greedy, other = await join(made), await join(made)
+    for remote, size in ((greedy, 2_000_000), (other, 1_900_000)):
+        await remote.initialize()
+        remote.reader._transport.pause_reading()  # type: ignore[attr-defined]
+        remote.ask(1, "test/wait")
+        remote.ask(2, "test/long", {"text": str(size)})
+        await is_behind(remote)
+    await until(greedy.connection.gone.is_set)
+    for _ in range(20):
+        await asyncio.sleep(0.001)
+    assert not other.connection.gone.is_set()
+    await other.drop()
+
+
+async def test_what_a_client_had_sent_is_gone_with_it() -> None:
+    """Not when somebody collects cycles: half messages, streams, and answers that were cancelled."""
+    made = service(Workbench(), soft_bytes=50_000)
+    gc.collect()
+    gc.disable()
+    try:
+        left: list[tuple[FrameReader, Client]] = []
+        for _ in range(3):
+            remote = await hoarder(made)
+            remote.connection.client.streams["s"] = object()
+            remote.connection.client.kept = 5
+            left.append((remote.connection._frames, remote.connection.client))
+            await remote.drop()
+        assert [(frames.held, client.streams, client.kept) for frames, client in left] == [(0, {}, 0)] * 3
+    finally:
+        gc.enable()
+
+
 async def test_params_of_requests_under_way_are_counted() -> None:
     bench = Workbench()
     made = bounded(1_000_000, bench=bench)
@@ -132,4 +256,25 @@ async def test_params_of_requests_under_way_are_counted() -> None:
     bench.gate.set()
     assert sorted([(await remote.answer())["id"] for _ in range(3)]) == [0, 1, 2]
     await until(lambda: made.holdings.held("exec") == 0)
+    await remote.drop()
+
+
+async def test_what_a_request_that_failed_had_in_hand_is_gone_with_it() -> None:
+    in_hand: list[weakref.ref[Workbench]] = []
+
+    async def fails(caller: Caller, params: Text) -> object:
+        held = Workbench()
+        in_hand.append(weakref.ref(held))
+        await asyncio.sleep(0)
+        raise TooLarge("test/fails", "at most none")
+
+    remote = await join(service(Workbench(), handlers={"test/fails": fails}))
+    await remote.initialize()
+    gc.collect()
+    gc.disable()
+    try:
+        assert "error" in await remote.call(1, "test/fails")
+        assert [one() for one in in_hand] == [None]
+    finally:
+        gc.enable()
     await remote.drop()

@@ -82,13 +82,14 @@ METHODS: dict[str, Callable[..., Any]] = {
 }
 
 
-# What is read for these may be long, so that few of them are answered at once for one client.
+# What is read for these may be long, so that few of them are answered at once for one client. None of them changes the
+# timeline: what was asked behind it would be decided before.
 BULKY = frozenset(
     {
         "artifact/fetch", "artifact/lineage", "artifact/list", "artifact/read", "artifact/search", "artifact/versions",
-        "assets/pull", "citations/extract", "citations/replace", "context/bind", "context/fetch", "context/map_slots",
-        "context/show_artifacts", "conversation/fetch", "conversation/recent", "conversation/search",
-        "timeline/blocks", "timeline/plan_compaction", "timeline/render", "workspace/outline",
+        "citations/extract", "citations/replace", "context/fetch", "context/show_artifacts", "conversation/fetch",
+        "conversation/recent", "conversation/search", "timeline/blocks", "timeline/plan_compaction", "timeline/render",
+        "workspace/outline",
     }
 )  # fmt: skip
 # Blocks stand in the order in which a client told them, also when it did not wait for the answers.

@@ -12,7 +12,7 @@ from sidecar.core import citations, limits
 from sidecar.core.errors import TooLarge
 from sidecar.core.hosting import Verbatim
 from sidecar.pieces import Pieces, spelled
-from sidecar.server.caller import Caller
+from sidecar.server.caller import Caller, Client
 from sidecar.server.methods.seeing import rows_for
 from sidecar.services import Services
 
@@ -91,26 +91,28 @@ def stream(services: Services, caller: Caller, params: StreamParams) -> Any:
         del streams[params.stream_id]
     if len(params.chunk) > SHORT_CHARS or open_stream.waited_for:
         open_stream.waited_for = True
-        return _feed_in_turn(services, streams, open_stream, params)
-    return _fed(streams, open_stream, params)
+        return _feed_in_turn(services, caller.client, open_stream, params)
+    return _fed(caller.client, open_stream, params)
 
 
 async def _feed_in_turn(
-    services: Services, streams: dict[str, Any], open_stream: _Stream, params: StreamParams
+    services: Services, client: Client, open_stream: _Stream, params: StreamParams
 ) -> dict[str, Any]:
     async with open_stream.turn:
-        return await services.looker.search(lambda: _fed(streams, open_stream, params))
+        return await services.looker.search(lambda: _fed(client, open_stream, params))
 
 
-def _fed(streams: dict[str, Any], open_stream: _Stream, params: StreamParams) -> dict[str, Any]:
+def _fed(client: Client, open_stream: _Stream, params: StreamParams) -> dict[str, Any]:
     try:
-        text = open_stream.feed(params.chunk)
+        text = open_stream.feed(params.chunk, room=limits.MESSAGE_BYTES - _kept(client, besides=open_stream))
         if params.flush:
             text += open_stream.replacer.flush()
     except TooLarge:
-        if streams.get(params.stream_id) is open_stream:
-            del streams[params.stream_id]  # what it held is of no use any more
+        if client.streams.get(params.stream_id) is open_stream:
+            del client.streams[params.stream_id]  # what it held is of no use any more
         raise
+    finally:
+        client.kept = _kept(client)
     return {"text": _as_it_goes_out(text), "sources_used": open_stream.replacer.sources_used}
 
 
@@ -123,14 +125,24 @@ class _Stream:
     waited_for: bool = False  # a chunk of it went off the loop, and from then on all do, in order
     turn: asyncio.Lock = field(default_factory=asyncio.Lock)
 
-    def feed(self, chunk: str) -> str:
-        """Raises TooLarge when more than one message would be held back; JSON is answered at flush and held whole."""
+    @property
+    def kept(self) -> int:
+        """Characters that are held back."""
+        return self.taken - self.shown
+
+    def feed(self, chunk: str, *, room: int) -> str:
+        """Raises TooLarge when more than `room` would be held back; JSON is answered at flush and held whole."""
         self.taken += len(chunk)
-        if self.taken - self.shown > limits.MESSAGE_BYTES:
-            raise TooLarge("stream", "a stream holds back at most one message")
+        if self.kept > room:
+            raise TooLarge("stream", "the streams of a connection hold back at most one message")
         text = self.replacer.feed(chunk) if chunk else ""
         self.shown += len(text)
         return text
+
+
+def _kept(client: Client, *, besides: _Stream | None = None) -> int:
+    """What all streams of the connection hold back, perhaps without one of them."""
+    return sum(one.kept for one in list(client.streams.values()) if one is not besides)
 
 
 def _drop_idle(streams: dict[str, Any], now: float) -> None:

@@ -70,6 +70,30 @@ async def test_too_many_open_streams_are_refused(inside: Inside) -> None:
         await inside.ask("citations/stream", {"stream_id": "one more", "chunk": "["})
 
 
+@pytest.mark.rule("faults.a-crowd-of-clients-is-bounded")
+async def test_all_streams_of_a_connection_hold_back_one_message_at_most(
+    inside: Inside, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "MESSAGE_BYTES", 1000)
+
+    async def feed(stream: str, chunk: str, *, flush: bool = False) -> str:
+        asked = {"stream_id": stream, "chunk": chunk, "mime": "application/json", "flush": flush}
+        return str((await inside.ask("citations/stream", asked))["text"])
+
+    for stream in ("a", "b"):
+        assert await feed(stream, '"' + "x" * 400) == ""
+    with pytest.raises(TooLarge):
+        await feed("c", "x" * 300)
+    client = inside.clients["runtime"]
+    assert (client.kept, [*client.streams]) == (802, ["a", "b"])
+    assert len(await feed("a", '"', flush=True)) == 402
+    assert client.kept == 401
+    assert await feed("c", "x" * 300) == ""
+    with pytest.raises(TooLarge):
+        await feed("b", "x" * 300)
+    assert (client.kept, [*client.streams]) == (300, ["c"])  # one that was refused is of no use any more
+
+
 @pytest.mark.rule("answers.a-long-one-leaves-in-turns")
 async def test_a_long_text_is_answered_in_pieces_and_unaltered(inside: Inside) -> None:
     await with_sources(inside)
