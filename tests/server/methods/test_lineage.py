@@ -19,7 +19,7 @@ A, B, OUT = "fi:turn_1.files/a.txt", "fi:turn_1.files/b.txt", "fi:turn_2.files/o
 
 def connect(inside: Inside, name: str, role: str = "exec") -> Client:
     """The connection of a role gets a name, as the kernel would give it one."""
-    client = inside._clients[role]
+    client = inside.clients[role]
     client.channel = name
     inside.assembly.services.channels.join(client)
     return client
