@@ -63,6 +63,7 @@ class Threads:
                 self._next()
             else:  # it was given up, which ends no thread
                 done.add_done_callback(partial(self._next_soon, loop))
+            del done  # whose failure knows this frame: what it was given would stay until a collection
 
     def let_go(self) -> None:
         """Begin nothing any more, and wait for nobody."""

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import threading
 import time
+import weakref
 from collections.abc import AsyncIterator, Callable
 
 import pytest
@@ -179,3 +181,28 @@ async def test_accounts_of_those_who_are_gone_are_not_kept_for_ever() -> None:
         await threads.run(int)
     assert len(threads._accounts) <= 1025
     threads.let_go()
+
+
+@pytest.mark.rule("faults.a-crowd-of-clients-is-bounded")
+async def test_work_that_fails_leaves_nothing_behind() -> None:
+    """Not even until cycles are collected, which may be long after."""
+
+    class Given:
+        pass
+
+    def fails(given: Given) -> None:
+        raise ValueError(str(given))
+
+    threads = Threads(1, "test")
+    given = Given()
+    was_given = weakref.ref(given)
+    gc.collect()
+    gc.disable()
+    try:
+        with pytest.raises(ValueError, match="Given"):
+            await threads.run(fails, given)
+        del given
+        await asyncio.to_thread(threads.let_go)
+        assert was_given() is None
+    finally:
+        gc.enable()
