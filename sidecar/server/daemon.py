@@ -37,6 +37,7 @@ log = logging.getLogger("sidecar.daemon")
 OK, BAD_DATA, UNSUPPORTED, BROKEN = 0, 65, 69, 70
 OLDEST_KERNEL = (5, 6)
 DRAIN_SECONDS = 5.0
+TRIM_SECONDS = 1.0
 SWITCH_SECONDS = 0.0001
 RETIRE_STEP = 0.05
 ENDINGS = (signal.SIGTERM, signal.SIGINT)
@@ -209,6 +210,7 @@ class _Life:
         from protocol.methods import REQUESTS
         from protocol.version import PROTOCOL_VERSION
         from sidecar.server.editor import features
+        from sidecar.server.holdings import Holdings
         from sidecar.server.lsp import Editors
         from sidecar.server.methods import BULKY, ORDERED, handlers
         from sidecar.server.routes import routes
@@ -229,10 +231,16 @@ class _Life:
             },
             revision=lambda: assembly.workspace.revision,
             editors=Editors(features(assembly.services), version=__version__),
+            holdings=Holdings(relieved=self._trim_soon),
             joined=self._joined,
             left=self._left,
             tap=self._serving.tap,
         )
+
+    def _trim_soon(self) -> None:
+        """Once all of it was let go. What was in pieces stays in the C library's heap otherwise."""
+        loop = asyncio.get_running_loop()
+        loop.call_later(TRIM_SECONDS, loop.run_in_executor, None, kernel.trim)
 
     async def _receive(self, service: Service) -> None:
         """Take clients in until the end, then let what is under way finish."""

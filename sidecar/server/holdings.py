@@ -10,6 +10,7 @@ that it does not cost another one with a long answer its own.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Callable
 from typing import Protocol
 
 from sidecar.core import limits
@@ -28,11 +29,21 @@ class Holder(Protocol):
         ...
 
 
-class Holdings:
-    """Bytes by role and holder. Only those are counted that hold so much that it matters."""
+def nobody() -> None:
+    """Nobody wants to know."""
 
-    def __init__(self, most: int = limits.HELD_BYTES) -> None:
+
+class Holdings:
+    """Bytes by role and holder. Only those are counted that hold so much that it matters.
+
+    `relieved` is called when most of it is gone again: more than a quarter of `most` was held, and a quarter of that is
+    left.
+    """
+
+    def __init__(self, most: int = limits.HELD_BYTES, *, relieved: Callable[[], None] = nobody) -> None:
         self.most = most
+        self._relieved = relieved
+        self._was_much: set[str] = set()
         self._by_role: dict[str, dict[Holder, int]] = defaultdict(dict)
         self._sums: Counter[str] = Counter()
 
@@ -50,6 +61,11 @@ class Holdings:
             greediest = _greediest(holders)
             self._sums[role] -= holders.pop(greediest)
             greediest.give_way()
+        if self._sums[role] > self.most // 4:
+            self._was_much.add(role)
+        elif role in self._was_much and self._sums[role] <= self.most // 16:
+            self._was_much.remove(role)
+            self._relieved()
 
 
 def _greediest(holders: dict[Holder, int]) -> Holder:

@@ -199,8 +199,8 @@ def hoards(arena: Arena, chance: Random) -> None:
     arena.forget_peak()
     before = arena.resident()
     others = [arena.talker(role) for role in ROLES if role != "exec"]
-    for _ in range(count):
-        talker = arena.talker("exec")
+    hoarders = [arena.talker("exec") for _ in range(count)]
+    for talker in hoarders:
         if chance.random() < 0.5:
             talker.send(head + b" " * (size - 1))
         else:
@@ -210,6 +210,9 @@ def hoards(arena: Arena, chance: Random) -> None:
         other.ask([("workspace/status", {})])
     if (grown := arena.peak() - before) > 2 * limits.HELD_BYTES:
         raise Wrong(f"{count} clients made the daemon grow by {grown >> 20} MiB")
+    for talker in hoarders:
+        talker.close()
+    eventually(lambda: arena.resident() - before < limits.HELD_BYTES // 8, ceiling=60)
 
 
 FLOODS = (

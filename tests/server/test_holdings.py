@@ -60,6 +60,14 @@ def test_a_crowd_of_one_program_costs_another_one_nothing() -> None:
     assert (honest.gave_way, sum(one.gave_way for one in crowd), crowd[15].gave_way) == (0, 7, 1)
 
 
+def test_it_is_told_once_when_most_of_what_was_much_is_gone() -> None:
+    told: list[int] = []
+    holdings, holder = Holdings(160, relieved=lambda: told.append(holdings.held("exec"))), Holder()
+    for held in (40, 0, 41, 11, 41, 10, 0, 30, 0):
+        holdings.note("exec", holder, held)
+    assert told == [10]
+
+
 def test_roles_are_counted_apart() -> None:
     holdings, program, editor = Holdings(100), Holder(), Holder()
     holdings.note("exec", program, 90)
