@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import random
 import weakref
 from dataclasses import replace
 
@@ -286,3 +287,48 @@ async def test_what_a_request_that_failed_had_in_hand_is_gone_with_it() -> None:
     finally:
         gc.enable()
     await remote.drop()
+
+
+@pytest.mark.rule("answers.long-ones-come-in-turn")
+@pytest.mark.parametrize("seed", range(6))
+async def test_a_client_of_any_rhythm_gets_all_its_answers(seed: int) -> None:
+    """It sends in pieces of any size, long and short, reads now and then, and may close its way out behind the last."""
+    chance = random.Random(seed)
+
+    async def sized(caller: Caller, params: Text) -> object:
+        await asyncio.sleep(chance.random() * 0.005)
+        return "z" * int(params.text)
+
+    bounds = {"soft_bytes": 50_000, "bytes_in_flight": 200_000, "in_flight": 8, "frame_seconds": 1.0}
+    handlers = {"test/some": sized, "test/long": sized}
+    made = service(Workbench(), handlers=handlers, bulky={"test/long"}, frame_step_bytes=20_000, **bounds)
+    remote = await join(made)
+    await remote.initialize()
+    asked = b"".join(
+        frame({
+            "jsonrpc": "2.0", "id": number, "method": chance.choice(("test/some", "test/long", "test/echo")),
+            "params": {"text": chance.choice(("10", "60000", "1500000")), "path": "p" * chance.choice((0, 1_200_000))},
+        })
+        for number in range(30)
+    )  # fmt: skip
+
+    async def send() -> None:
+        at = 0
+        while at < len(asked):
+            piece = asked[at : at + chance.choice((1000, 40_000, 300_000))]
+            at += len(piece)
+            remote.writer.write(piece)
+            await remote.writer.drain()
+            await asyncio.sleep(chance.random() * 0.002)
+        if chance.random() < 0.5:
+            remote.writer.write_eof()
+
+    sending = asyncio.create_task(send())
+    answered = set[int]()
+    for _ in range(30):
+        answered.add((await remote.answer())["id"])
+        await asyncio.sleep(chance.random() * 0.02)
+    await sending
+    assert answered == set(range(30))
+    await remote.drop()
+    assert made.holdings.held("exec") == 0

@@ -217,7 +217,7 @@ async def test_a_program_tells_nothing_in_its_call_once_that_has_ended(
     bound: Inside, role: str, method: str, params: dict[str, Any]
 ) -> None:
     connect(bound, "later", role=role)
-    bound._clients[role].call = ""
+    bound.clients[role].call = ""
     await begin(bound, "tc_2", channel="later")
     asked = {**params, "tool_call_id": "tc_2", "request_id": "r"}
     first = await bound.ask(method, asked, role=role)
